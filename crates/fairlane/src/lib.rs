@@ -1,0 +1,1 @@
+//! Fair coordination: lines, locks and limits that serve in order of arrival.
