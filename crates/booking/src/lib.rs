@@ -1,1 +1,24 @@
 //! The rules of booking, without I/O: what may be booked, by whom, for how much.
+//!
+//! Nothing here knows of databases, networks, clocks or chance. Time and fresh ids come in as arguments, so the
+//! same inputs give the same decisions in the server, in a test and in a simulation. The heart is
+//! [`decide()`](decide::decide): the state of one slot and an ordered batch of commands in, outcomes and changes out.
+
+pub mod decide;
+pub mod ids;
+pub mod money;
+pub mod names;
+pub mod policy;
+pub mod reservation;
+pub mod slot;
+pub mod venue;
+pub mod wallet;
+
+pub use decide::{
+    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, Refusal, Verdict, decide,
+};
+pub use ids::{PersonId, ReservationId, SlotId, TicketId, VenueId};
+pub use money::Won;
+pub use reservation::{IllegalTransition, Life, OrderLine, Payment, Reservation, Status};
+pub use slot::Slot;
+pub use venue::{Inventory, Table, Venue};

@@ -1,0 +1,260 @@
+//! `decide`: one slot, an ordered batch of commands, and the time; out come an outcome for each and what to store.
+//!
+//! **Order.** Commands are decided one after the other. Whoever comes later sees what whoever came before has taken.
+//!
+//! **Time.** People who already have a place (pay, cancel, change) are judged at the instant at which they entered the
+//! lane, people who want one at the instant at which the batch was drawn. The lane puts the former first, so a hold
+//! cannot run out behind a crowd: whoever paid before the deadline has been decided before anybody can take the place.
+//!
+//! **Expiry.** An expired hold is free at once. Its row still says `TEMPORARY`, and the unique indexes believe the row,
+//! so the expiry is part of the changes, ahead of whatever takes the place.
+//!
+//! Money is only *asked for* here: a [`Movement`] that the wallet cannot bear makes the store refuse the batch and name
+//! the ticket, which is then decided again as [refused](Command::foregone).
+
+mod actions;
+mod changes;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use changes::{Change, Changes, Movement};
+
+use crate::ids::{PersonId, ReservationId, TicketId};
+use crate::names::named;
+use crate::policy::CancelledBy;
+use crate::reservation::{OrderLine, Payment, Reservation, Status};
+use crate::slot::Slot;
+use crate::venue::Venue;
+
+/// One person's wish, in its place in line.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// The place in line.
+    pub ticket: TicketId,
+    /// When it entered the lane.
+    pub entered_at: Timestamp,
+    /// Who wishes it.
+    pub person: PersonId,
+    /// What.
+    pub action: Action,
+    /// A refusal that is already certain, because the store found that the wallet cannot bear it.
+    pub foregone: Option<Refusal>,
+}
+
+/// What a command wants.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// A new reservation. Boxed, so that a line full of tickets stays small.
+    Book(Box<Booking>),
+    /// Pay a hold; if it has expired, take a new place under the id `afresh` (D9).
+    Pay {
+        /// The hold.
+        reservation: ReservationId,
+        /// The id of the reservation that may take its place.
+        afresh: ReservationId,
+    },
+    /// Give up a reservation.
+    Cancel {
+        /// Which.
+        reservation: ReservationId,
+        /// By whom, which decides the refund.
+        by: CancelledBy,
+    },
+    /// Come with another party, or to this slot instead of another (D8).
+    Change {
+        /// Which reservation.
+        reservation: ReservationId,
+        /// The new size of the party.
+        party: u32,
+    },
+    /// Tidy up after a hold that has expired.
+    Expire {
+        /// Which.
+        reservation: ReservationId,
+    },
+    /// The guests came.
+    Complete {
+        /// Which reservation.
+        reservation: ReservationId,
+    },
+    /// The guests did not come.
+    NoShow {
+        /// Which reservation.
+        reservation: ReservationId,
+    },
+    /// Hand out a refund that waited for the staff.
+    Refund {
+        /// Which reservation.
+        reservation: ReservationId,
+    },
+}
+
+/// The terms of a new reservation.
+#[derive(Debug, Clone)]
+pub struct Booking {
+    /// The id it will have.
+    pub id: ReservationId,
+    /// The name it is made out to.
+    pub name: Arc<str>,
+    /// How many people come.
+    pub party: u32,
+    /// How it is to be paid.
+    pub payment: Payment,
+    /// What is ordered ahead, at the prices shown.
+    pub order: Arc<[OrderLine]>,
+    /// The guest's words to the venue.
+    pub note: Option<Arc<str>>,
+}
+
+named! {
+    /// What a command was about, as the decision log names it.
+    Verdict {
+        /// A new reservation.
+        Book = "book",
+        /// A payment.
+        Pay = "pay",
+        /// A late payment that took a new place.
+        Reseat = "reseat",
+        /// A cancellation.
+        Cancel = "cancel",
+        /// A change of party or slot.
+        Change = "change",
+        /// A hold that ran out.
+        Expire = "expire",
+        /// A visit.
+        Complete = "complete",
+        /// A missed visit.
+        NoShow = "no-show",
+        /// A refund handed out.
+        Refund = "refund",
+    }
+}
+
+impl Action {
+    /// What the decision log calls it.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Book(_) => Verdict::Book,
+            Self::Pay { .. } => Verdict::Pay,
+            Self::Cancel { .. } => Verdict::Cancel,
+            Self::Change { .. } => Verdict::Change,
+            Self::Expire { .. } => Verdict::Expire,
+            Self::Complete { .. } => Verdict::Complete,
+            Self::NoShow { .. } => Verdict::NoShow,
+            Self::Refund { .. } => Verdict::Refund,
+        }
+    }
+
+    /// Whether it belongs to somebody who already has a place, and so goes first.
+    pub fn is_owners(&self) -> bool {
+        !matches!(self, Self::Book(_))
+    }
+
+    /// The existing reservation that it is about.
+    pub fn reservation(&self) -> Option<ReservationId> {
+        match *self {
+            Self::Book(_) => None,
+            Self::Pay { reservation, .. }
+            | Self::Cancel { reservation, .. }
+            | Self::Change { reservation, .. }
+            | Self::Expire { reservation }
+            | Self::Complete { reservation }
+            | Self::NoShow { reservation }
+            | Self::Refund { reservation } => Some(reservation),
+        }
+    }
+}
+
+/// Why somebody did not get what they wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "code", rename_all = "kebab-case")]
+pub enum Refusal {
+    /// The person holds a place in this slot already (A4).
+    AlreadyBooked,
+    /// Fewer places are left than the party needs (A2).
+    NotEnoughPlaces {
+        /// What is left.
+        remaining: u32,
+    },
+    /// No free table fits the party (B1).
+    TableUnavailable {
+        /// How many tables are free, all too small.
+        remaining: u32,
+    },
+    /// The state machine has no such move.
+    IllegalTransition {
+        /// Where the reservation stands.
+        from: Status,
+        /// Where it was to go.
+        to: Status,
+    },
+    /// The wallet cannot bear it.
+    InsufficientPoints,
+    /// The reservation is in another slot now: ask there.
+    Elsewhere,
+    /// There is no such reservation.
+    NotFound,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// It was done; the reservation as it is now.
+    Done(Arc<Reservation>),
+    /// It was refused, and changed nothing.
+    Refused(Refusal),
+}
+
+/// One line of the decision log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The place in line; a hold that ran out by itself has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ticket: Option<TicketId>,
+    /// Whose wish it was.
+    pub person: PersonId,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// The size of the party.
+    pub party: u32,
+    /// What was left when the turn came.
+    pub left: u32,
+    /// The reservation it made or changed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reservation: Option<ReservationId>,
+    /// Why not, if not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub refused: Option<Refusal>,
+}
+
+/// What a batch came to.
+#[derive(Debug)]
+pub struct Decided {
+    /// One outcome for each command, in the same order.
+    pub outcomes: Vec<Outcome>,
+    /// The lines of the log: one for each command, and one for each hold that ran out.
+    pub decisions: Vec<Decision>,
+    /// What to store.
+    pub changes: Changes,
+}
+
+/// Reservations that a batch refers to and that hold no place in the slot: expired ones, or ones of another slot.
+pub type Others = HashMap<ReservationId, Arc<Reservation>>;
+
+/// Decides a batch in order. `slot` is left as it will be once the changes are stored.
+pub fn decide(
+    slot: &mut Slot,
+    venue: &Venue,
+    others: &Others,
+    commands: &[Command],
+    now: Timestamp,
+) -> Decided {
+    let mut turn = actions::Turn::new(slot, venue, others, commands.len());
+    let outcomes = commands.iter().map(|command| turn.decide(command, now)).collect();
+    turn.finish(outcomes)
+}

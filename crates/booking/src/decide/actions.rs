@@ -1,0 +1,339 @@
+//! What each command does when its turn comes.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::changes::{Changes, Movement};
+use super::{Action, Booking, Command, Decided, Decision, Others, Outcome, Refusal, Verdict};
+use crate::ids::ReservationId;
+use crate::money::Won;
+use crate::policy::CancelledBy;
+use crate::reservation::{IllegalTransition, Life, Payment, Reservation, Status};
+use crate::slot::{NoRoom, Slot};
+use crate::venue::{Inventory, Venue};
+use crate::wallet::EntryKind;
+
+/// One batch while it is being decided.
+pub(super) struct Turn<'a> {
+    slot: &'a mut Slot,
+    venue: &'a Venue,
+    others: &'a Others,
+    decisions: Vec<Decision>,
+    changes: Changes,
+}
+
+/// A command done: the reservation as it is now, and what to call it in the log.
+type Done = Result<(Arc<Reservation>, Verdict), Refusal>;
+
+impl From<IllegalTransition> for Refusal {
+    fn from(IllegalTransition { from, to }: IllegalTransition) -> Self {
+        Self::IllegalTransition { from, to }
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(slot: &'a mut Slot, venue: &'a Venue, others: &'a Others, commands: usize) -> Self {
+        let decisions = Vec::with_capacity(commands);
+        Self { slot, venue, others, decisions, changes: Changes::with_room_for(commands) }
+    }
+
+    pub(super) fn finish(self, outcomes: Vec<Outcome>) -> Decided {
+        Decided { outcomes, decisions: self.decisions, changes: self.changes }
+    }
+
+    pub(super) fn decide(&mut self, command: &Command, now: Timestamp) -> Outcome {
+        let at = if command.action.is_owners() { command.entered_at } else { now };
+        self.expire_until(at);
+        let left = self.slot.remaining(self.inventory());
+        let done = match command.foregone {
+            Some(refusal) => Err(refusal),
+            None => self.act(command, at),
+        };
+        let party = match (&command.action, &done) {
+            (Action::Book(booking), _) => booking.party,
+            (Action::Change { party, .. }, _) => *party,
+            (_, Ok((reservation, _))) => reservation.party,
+            (_, Err(_)) => 0,
+        };
+        self.decisions.push(Decision {
+            ticket: Some(command.ticket),
+            person: command.person,
+            verdict: done.as_ref().map_or(command.action.verdict(), |(_, verdict)| *verdict),
+            party,
+            left,
+            reservation: done.as_ref().map_or(command.action.reservation(), |(r, _)| Some(r.id)),
+            refused: done.as_ref().err().copied(),
+        });
+        match done {
+            Ok((reservation, _)) => Outcome::Done(reservation),
+            Err(refusal) => Outcome::Refused(refusal),
+        }
+    }
+
+    fn act(&mut self, command: &Command, at: Timestamp) -> Done {
+        match &command.action {
+            Action::Book(booking) => self.book(command, booking, at),
+            Action::Pay { reservation, afresh } => self.pay(command, *reservation, *afresh, at),
+            Action::Cancel { reservation, by } => self.cancel(command, *reservation, *by, at),
+            Action::Change { reservation, party } => self.change(command, *reservation, *party, at),
+            Action::Expire { reservation } => self.expire(*reservation),
+            Action::Complete { reservation } => self.close(command, *reservation, Status::Completed),
+            Action::NoShow { reservation } => self.close(command, *reservation, Status::NoShow),
+            Action::Refund { reservation } => self.refund(command, *reservation),
+        }
+    }
+
+    fn book(&mut self, command: &Command, booking: &Booking, now: Timestamp) -> Done {
+        if self.slot.of_person(command.person).is_some() {
+            return Err(Refusal::AlreadyBooked);
+        }
+        let table = self.room_for(booking.party, None)?;
+        let price = match booking.payment {
+            Payment::Deposit => self.venue.settings.policy.deposit(booking.party),
+            Payment::Prepay => booking.order.iter().filter_map(|line| line.price.times(line.quantity)).sum(),
+        };
+        let reservation = Arc::new(Reservation {
+            id: booking.id,
+            slot: self.slot.id,
+            person: command.person,
+            name: booking.name.clone(),
+            life: Life::NEW,
+            party: booking.party,
+            table,
+            payment: booking.payment,
+            order: booking.order.clone(),
+            price,
+            paid: Won::ZERO,
+            refunded: Won::ZERO,
+            refund_due: Won::ZERO,
+            expires_at: now.saturating_add(self.venue.settings.policy.hold()).unwrap_or(Timestamp::MAX),
+            note: booking.note.clone(),
+            ticket: command.ticket,
+            created_at: now,
+            version: 1,
+            reseats: None,
+        });
+        self.slot.put(reservation.clone());
+        self.changes.insert(reservation.clone());
+        Ok((reservation, Verdict::Book))
+    }
+
+    fn pay(&mut self, command: &Command, id: ReservationId, afresh: ReservationId, at: Timestamp) -> Done {
+        let before = self.find(id)?;
+        if before.status() == Status::Expired {
+            return self.reseat(command, &before, afresh, at);
+        }
+        let mut after = next(&before);
+        settle(&mut after)?;
+        self.move_money(command, &after, -(after.paid - before.paid), EntryKind::Payment);
+        Ok((self.store(&before, after, command), Verdict::Pay))
+    }
+
+    /// A payment that comes too late takes a new place if there is one, and costs nothing if not (D9).
+    fn reseat(&mut self, command: &Command, old: &Reservation, afresh: ReservationId, at: Timestamp) -> Done {
+        if self.slot.of_person(old.person).is_some() {
+            return Err(Refusal::AlreadyBooked);
+        }
+        if self.venue.start(self.slot.id) <= at {
+            return Err(Refusal::IllegalTransition { from: Status::Expired, to: paid_status(old.payment) });
+        }
+        let table = self.room_for(old.party, None)?;
+        let mut reservation = Reservation {
+            id: afresh,
+            life: Life::NEW,
+            table,
+            ticket: command.ticket,
+            created_at: at,
+            version: 1,
+            reseats: Some(old.id),
+            ..old.clone()
+        };
+        settle(&mut reservation)?;
+        self.move_money(command, &reservation, -reservation.paid, EntryKind::Payment);
+        let reservation = Arc::new(reservation);
+        self.slot.put(reservation.clone());
+        self.changes.insert(reservation.clone());
+        Ok((reservation, Verdict::Reseat))
+    }
+
+    fn cancel(&mut self, command: &Command, id: ReservationId, by: CancelledBy, at: Timestamp) -> Done {
+        let before = self.find(id)?;
+        let mut after = next(&before);
+        let due = self.refund_of(&before, before.paid - before.refunded, by, at);
+        if due == Won::ZERO {
+            after.life.advance(Status::Canceled)?;
+        } else {
+            after.life.advance(Status::RefundPending)?;
+            after.refund_due = due;
+            // Points come back in the same transaction, so the places are free at once.
+            if !self.venue.settings.policy.refunds_by_staff {
+                self.hand_out(command, &mut after)?;
+            }
+        }
+        Ok((self.store(&before, after, command), Verdict::Cancel))
+    }
+
+    fn refund(&mut self, command: &Command, id: ReservationId) -> Done {
+        let before = self.find(id)?;
+        let mut after = next(&before);
+        self.hand_out(command, &mut after)?;
+        Ok((self.store(&before, after, command), Verdict::Refund))
+    }
+
+    fn hand_out(&mut self, command: &Command, reservation: &mut Reservation) -> Result<(), Refusal> {
+        reservation.life.advance(Status::Refunded)?;
+        let due = std::mem::take(&mut reservation.refund_due);
+        reservation.refunded = reservation.refunded + due;
+        self.move_money(command, reservation, due, EntryKind::Refund);
+        Ok(())
+    }
+
+    /// Another party or another slot, in one step: the old place is given up only when the new one is secured (D8).
+    /// What a confirmed party costs more is paid now; what it costs less comes back at the rate of a cancellation.
+    fn change(&mut self, command: &Command, id: ReservationId, party: u32, at: Timestamp) -> Done {
+        let before = match self.find(id) {
+            Err(Refusal::Elsewhere) => self.others.get(&id).cloned().ok_or(Refusal::NotFound)?,
+            found => found?,
+        };
+        let unchangeable = Refusal::IllegalTransition { from: before.status(), to: before.status() };
+        if !before.status().holds_places()
+            || before.status() == Status::RefundPending
+            || before.has_expired(at)
+        {
+            return Err(unchangeable);
+        }
+        if self.slot.of_person(before.person).is_some_and(|own| own != id) {
+            return Err(Refusal::AlreadyBooked);
+        }
+        let table = self.room_for(party, Some(id))?;
+        let price = match before.payment {
+            Payment::Deposit => self.venue.settings.policy.deposit(party),
+            Payment::Prepay => before.price,
+        };
+        let mut after = Reservation { party, table, price, slot: self.slot.id, ..next(&before) };
+        if before.status() != Status::Temporary && price > before.price {
+            after.paid = before.paid + (price - before.price);
+            self.move_money(command, &after, before.price - price, EntryKind::Payment);
+        } else if before.status() != Status::Temporary && price < before.price {
+            let back = self.refund_of(&before, before.price - price, CancelledBy::Guest, at);
+            after.refunded = before.refunded + back;
+            self.move_money(command, &after, back, EntryKind::Refund);
+        }
+        Ok((self.store(&before, after, command), Verdict::Change))
+    }
+
+    fn expire(&mut self, id: ReservationId) -> Done {
+        // Whatever had run out by now was expired before this command was looked at.
+        let now = self.find(id)?;
+        match now.status() {
+            Status::Expired => Ok((now, Verdict::Expire)),
+            from => Err(Refusal::IllegalTransition { from, to: Status::Expired }),
+        }
+    }
+
+    fn close(&mut self, command: &Command, id: ReservationId, to: Status) -> Done {
+        let before = self.find(id)?;
+        let mut after = next(&before);
+        after.life.advance(to)?;
+        let verdict = command.action.verdict();
+        Ok((self.store(&before, after, command), verdict))
+    }
+
+    fn expire_until(&mut self, at: Timestamp) {
+        while let Some(id) = self.slot.first_expired(at) {
+            let Some(before) = self.slot.holder(id).cloned() else { return };
+            let mut after = next(&before);
+            if after.life.advance(Status::Expired).is_err() {
+                debug_assert!(false, "only holds have a deadline");
+                return;
+            }
+            let after = Arc::new(after);
+            self.changes.update(&before, after.clone(), None);
+            self.slot.put(after);
+            self.decisions.push(Decision {
+                ticket: None,
+                person: before.person,
+                verdict: Verdict::Expire,
+                party: before.party,
+                left: self.slot.remaining(self.inventory()),
+                reservation: Some(id),
+                refused: None,
+            });
+        }
+    }
+
+    /// The reservation as it is at this point of the batch, if it is this slot's.
+    fn find(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
+        let known =
+            self.slot.holder(id).or_else(|| self.changes.current(id)).or_else(|| self.others.get(&id));
+        match known {
+            Some(reservation) if reservation.slot == self.slot.id => Ok(reservation.clone()),
+            Some(_) => Err(Refusal::Elsewhere),
+            None => Err(Refusal::NotFound),
+        }
+    }
+
+    fn store(&mut self, before: &Reservation, after: Reservation, command: &Command) -> Arc<Reservation> {
+        let after = Arc::new(after);
+        self.changes.update(before, after.clone(), Some(command.ticket));
+        self.slot.put(after.clone());
+        after
+    }
+
+    fn move_money(&mut self, command: &Command, reservation: &Reservation, amount: Won, kind: EntryKind) {
+        if amount != Won::ZERO {
+            let (person, id) = (reservation.person, reservation.id);
+            self.changes.movements.push(Movement {
+                person,
+                amount,
+                kind,
+                reservation: id,
+                ticket: command.ticket,
+            });
+        }
+    }
+
+    fn refund_of(&self, reservation: &Reservation, amount: Won, by: CancelledBy, at: Timestamp) -> Won {
+        let settings = &self.venue.settings;
+        let start = self.venue.start(reservation.slot);
+        amount.percent(settings.policy.refund_percent(
+            start,
+            settings.time_zone.zone(),
+            reservation.party,
+            by,
+            at,
+        ))
+    }
+
+    fn room_for(&self, party: u32, instead_of: Option<ReservationId>) -> Result<Option<u32>, Refusal> {
+        let inventory = self.inventory();
+        self.slot.room_for(inventory, party, instead_of).map_err(|NoRoom { remaining }| match inventory {
+            Inventory::Tables { .. } => Refusal::TableUnavailable { remaining },
+            _ => Refusal::NotEnoughPlaces { remaining },
+        })
+    }
+
+    fn inventory(&self) -> &'a Inventory {
+        &self.venue.settings.inventory
+    }
+}
+
+/// A copy to change, one version on.
+fn next(before: &Reservation) -> Reservation {
+    Reservation { version: before.version + 1, ..before.clone() }
+}
+
+fn paid_status(payment: Payment) -> Status {
+    match payment {
+        Payment::Deposit => Status::Confirmed,
+        Payment::Prepay => Status::PrepayConfirm,
+    }
+}
+
+/// Marks a hold as paid in full.
+fn settle(reservation: &mut Reservation) -> Result<(), IllegalTransition> {
+    reservation.life.advance(paid_status(reservation.payment))?;
+    reservation.paid = reservation.price;
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! The rules, checked over generated batches and told as short stories.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod changes_and_money;
+mod properties;
+mod world;
