@@ -1,0 +1,4 @@
+//! What runs inside one process.
+
+pub mod lane;
+mod line;
