@@ -10,7 +10,7 @@
 //! so the expiry is part of the changes, ahead of whatever takes the place.
 //!
 //! Money is only *asked for* here: a [`Movement`] that the wallet cannot bear makes the store refuse the batch and name
-//! the ticket, which is then decided again as [refused](Command::foregone).
+//! the ticket, which is then decided again as [refused](Known::foregone).
 
 mod actions;
 mod changes;
@@ -41,8 +41,6 @@ pub struct Command {
     pub person: PersonId,
     /// What.
     pub action: Action,
-    /// A refusal that is already certain, because the store found that the wallet cannot bear it.
-    pub foregone: Option<Refusal>,
 }
 
 /// What a command wants.
@@ -134,6 +132,13 @@ named! {
     }
 }
 
+impl Verdict {
+    /// Whether the command came in on the side of those who already have a place.
+    pub fn is_owners(self) -> bool {
+        self != Self::Book
+    }
+}
+
 impl Action {
     /// What the decision log calls it.
     pub fn verdict(&self) -> Verdict {
@@ -151,7 +156,7 @@ impl Action {
 
     /// Whether it belongs to somebody who already has a place, and so goes first.
     pub fn is_owners(&self) -> bool {
-        !matches!(self, Self::Book(_))
+        self.verdict().is_owners()
     }
 
     /// The existing reservation that it is about.
@@ -243,18 +248,24 @@ pub struct Decided {
     pub changes: Changes,
 }
 
-/// Reservations that a batch refers to and that hold no place in the slot: expired ones, or ones of another slot.
-pub type Others = HashMap<ReservationId, Arc<Reservation>>;
+/// What a batch needs to know beside the slot.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Reservations that it refers to and that hold no place in the slot: expired ones, or ones of another slot.
+    pub reservations: HashMap<ReservationId, Arc<Reservation>>,
+    /// Refusals that are certain already, because the store found that a wallet cannot bear what the ticket wants.
+    pub foregone: HashMap<TicketId, Refusal>,
+}
 
 /// Decides a batch in order. `slot` is left as it will be once the changes are stored.
-pub fn decide(
+pub fn decide<'c>(
     slot: &mut Slot,
     venue: &Venue,
-    others: &Others,
-    commands: &[Command],
+    known: &Known,
+    commands: impl ExactSizeIterator<Item = &'c Command>,
     now: Timestamp,
 ) -> Decided {
-    let mut turn = actions::Turn::new(slot, venue, others, commands.len());
-    let outcomes = commands.iter().map(|command| turn.decide(command, now)).collect();
+    let mut turn = actions::Turn::new(slot, venue, known, commands.len());
+    let outcomes = commands.map(|command| turn.decide(command, now)).collect();
     turn.finish(outcomes)
 }

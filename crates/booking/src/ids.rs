@@ -204,6 +204,12 @@ impl TicketId {
         self.place & ((1 << Self::NUMBER_BITS) - 1)
     }
 
+    /// Epoch and number as one integer that orders the tickets of a slot.
+    pub fn place_as_i64(self) -> i64 {
+        // Epochs are drawn from a counter; the sign bit is reached after eight million lives of a line.
+        (self.place & i64::MAX.cast_unsigned()).cast_signed()
+    }
+
     /// The id as the database keeps it.
     pub fn to_u128(self) -> u128 {
         u128::from(self.slot.0.cast_unsigned()) << 64 | u128::from(self.place)

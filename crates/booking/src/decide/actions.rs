@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::changes::{Changes, Movement};
-use super::{Action, Booking, Command, Decided, Decision, Others, Outcome, Refusal, Verdict};
+use super::{Action, Booking, Command, Decided, Decision, Known, Outcome, Refusal, Verdict};
 use crate::ids::ReservationId;
 use crate::money::Won;
 use crate::policy::CancelledBy;
@@ -18,7 +18,7 @@ use crate::wallet::EntryKind;
 pub(super) struct Turn<'a> {
     slot: &'a mut Slot,
     venue: &'a Venue,
-    others: &'a Others,
+    known: &'a Known,
     decisions: Vec<Decision>,
     changes: Changes,
 }
@@ -33,9 +33,9 @@ impl From<IllegalTransition> for Refusal {
 }
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(slot: &'a mut Slot, venue: &'a Venue, others: &'a Others, commands: usize) -> Self {
+    pub(super) fn new(slot: &'a mut Slot, venue: &'a Venue, known: &'a Known, commands: usize) -> Self {
         let decisions = Vec::with_capacity(commands);
-        Self { slot, venue, others, decisions, changes: Changes::with_room_for(commands) }
+        Self { slot, venue, known, decisions, changes: Changes::with_room_for(commands) }
     }
 
     pub(super) fn finish(self, outcomes: Vec<Outcome>) -> Decided {
@@ -46,8 +46,8 @@ impl<'a> Turn<'a> {
         let at = if command.action.is_owners() { command.entered_at } else { now };
         self.expire_until(at);
         let left = self.slot.remaining(self.inventory());
-        let done = match command.foregone {
-            Some(refusal) => Err(refusal),
+        let done = match self.known.foregone.get(&command.ticket) {
+            Some(refusal) => Err(*refusal),
             None => self.act(command, at),
         };
         let party = match (&command.action, &done) {
@@ -193,7 +193,7 @@ impl<'a> Turn<'a> {
     /// What a confirmed party costs more is paid now; what it costs less comes back at the rate of a cancellation.
     fn change(&mut self, command: &Command, id: ReservationId, party: u32, at: Timestamp) -> Done {
         let before = match self.find(id) {
-            Err(Refusal::Elsewhere) => self.others.get(&id).cloned().ok_or(Refusal::NotFound)?,
+            Err(Refusal::Elsewhere) => self.known.reservations.get(&id).cloned().ok_or(Refusal::NotFound)?,
             found => found?,
         };
         let unchangeable = Refusal::IllegalTransition { from: before.status(), to: before.status() };
@@ -265,8 +265,11 @@ impl<'a> Turn<'a> {
 
     /// The reservation as it is at this point of the batch, if it is this slot's.
     fn find(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
-        let known =
-            self.slot.holder(id).or_else(|| self.changes.current(id)).or_else(|| self.others.get(&id));
+        let known = self
+            .slot
+            .holder(id)
+            .or_else(|| self.changes.current(id))
+            .or_else(|| self.known.reservations.get(&id));
         match known {
             Some(reservation) if reservation.slot == self.slot.id => Ok(reservation.clone()),
             Some(_) => Err(Refusal::Elsewhere),

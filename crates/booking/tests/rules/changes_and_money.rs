@@ -181,8 +181,8 @@ fn moving_to_another_slot_is_decided_there() {
 fn a_certain_refusal_changes_nothing() {
     let mut world = World::new(places(4));
     let held = world.seat(1, 4);
-    let mut pay = world.pay(1, held.id);
-    pay.foregone = Some(Refusal::InsufficientPoints);
+    let pay = world.pay(1, held.id);
+    world.foregone.insert(pay.ticket, Refusal::InsufficientPoints);
     assert_eq!(refusal(&world.run(&[pay])[0]), Refusal::InsufficientPoints);
     assert_eq!(world.row(held.id).status(), Status::Temporary);
 }

@@ -191,10 +191,7 @@ proptest! {
         for step in steps {
             world.wait(step.wait);
             let batch = commands(&mut world, &step.wishes);
-            let mut copy = world.slot.clone();
-            let decided = decide(&mut copy, &world.venue, &world.stored, &batch, world.now);
-            moved = moved + decided.changes.movements.iter().map(|m| m.amount).sum();
-            world.run(&batch);
+            moved = moved + world.run_counting(&batch).1;
             let kept: Won = world.stored.values().map(|r| r.paid - r.refunded).sum();
             prop_assert_eq!(-moved, kept);
             prop_assert!(world.stored.values().all(|r| r.refunded <= r.paid && r.refund_due == Won::ZERO));

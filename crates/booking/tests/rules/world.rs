@@ -1,8 +1,9 @@
 //! A slot with a clock: what the tests need to tell a story in a few lines.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use booking::decide::{Booking, Others};
+use booking::decide::{Booking, Known};
 use booking::policy::{CancelledBy, Policy};
 use booking::venue::{Kind, Settings, WeekTimes, Zone};
 use booking::*;
@@ -13,7 +14,8 @@ pub struct World {
     pub venue: Venue,
     pub slot: Slot,
     /// Every reservation that was ever stored, as the database would have it.
-    pub stored: Others,
+    pub stored: HashMap<ReservationId, Arc<Reservation>>,
+    pub foregone: HashMap<TicketId, Refusal>,
     pub now: Timestamp,
     next_number: u64,
 }
@@ -46,7 +48,7 @@ impl World {
         let slot = Slot::empty(slot_at(12));
         // A day and more before the slot: everything is refunded.
         let now = "2026-11-20T01:00:00Z".parse().unwrap();
-        Self { venue, slot, stored: Others::new(), now, next_number: 0 }
+        Self { venue, slot, stored: HashMap::new(), foregone: HashMap::new(), now, next_number: 0 }
     }
 
     pub fn wait(&mut self, seconds: i64) {
@@ -56,7 +58,7 @@ impl World {
     pub fn command(&mut self, who: u32, action: Action) -> Command {
         self.next_number += 1;
         let ticket = TicketId::new(self.slot.id, 1, self.next_number);
-        Command { ticket, entered_at: self.now, person: person(who), action, foregone: None }
+        Command { ticket, entered_at: self.now, person: person(who), action }
     }
 
     pub fn book(&mut self, who: u32, party: u32) -> Command {
@@ -81,9 +83,19 @@ impl World {
         self.command(who, Action::Cancel { reservation, by: CancelledBy::Guest })
     }
 
+    pub fn decide(&mut self, commands: &[Command]) -> Decided {
+        let known = Known { reservations: self.stored.clone(), foregone: self.foregone.clone() };
+        decide(&mut self.slot, &self.venue, &known, commands.iter(), self.now)
+    }
+
     /// Decides a batch and stores it, checking what the database would refuse.
     pub fn run(&mut self, commands: &[Command]) -> Vec<Outcome> {
-        let decided = decide(&mut self.slot, &self.venue, &self.stored, commands, self.now);
+        self.run_counting(commands).0
+    }
+
+    /// The same, with the sum of what went into wallets.
+    pub fn run_counting(&mut self, commands: &[Command]) -> (Vec<Outcome>, Won) {
+        let decided = self.decide(commands);
         for change in &decided.changes.changed {
             let row = &self.stored[&change.after.id];
             assert_eq!(
@@ -97,7 +109,7 @@ impl World {
             assert!(self.stored.insert(reservation.id, reservation.clone()).is_none(), "an id is used once");
         }
         self.slot.version += 1;
-        decided.outcomes
+        (decided.outcomes, decided.changes.movements.iter().map(|m| m.amount).sum())
     }
 
     /// Books and expects it to work.

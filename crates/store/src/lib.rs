@@ -1,0 +1,21 @@
+//! The truth: whole transactions over the database, and nothing else.
+//!
+//! A caller never sees a connection, a row or a statement. It hands over a decided [`Batch`] or asks a question, and gets
+//! back domain types. What protects places and money is in the schema and in the conditions of the statements:
+//!
+//! * a batch is stored only if the slot and the venue are still at the versions from which it was decided;
+//! * partial unique indexes forbid two place-holding reservations of one person, and one table twice, in a slot;
+//! * a ticket wins at most one reservation, and an `Idempotency-Key` belongs to one request;
+//! * a wallet is debited only where its balance bears it.
+
+mod error;
+mod records;
+pub mod sqlite;
+
+pub use error::{CommitError, Error};
+pub use records::{
+    Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey, StoredKey,
+};
+
+/// The store. One database engine for now; what it offers is what every engine will have to offer.
+pub type Store = sqlite::Sqlite;

@@ -1,0 +1,145 @@
+//! What goes in and out of the store beside the domain's own types.
+
+use booking::wallet::EntryKind;
+use booking::{Changes, Decision, PersonId, ReservationId, SlotId, TicketId, Won};
+use jiff::Timestamp;
+
+use crate::error::Error;
+
+/// A decided batch of one slot: stored whole, or not at all.
+#[derive(Debug)]
+pub struct Batch {
+    /// Which slot.
+    pub slot: SlotId,
+    /// The version of the slot from which it was decided; 0 for one that does not exist yet.
+    pub slot_version: u64,
+    /// The version of the venue from which it was decided.
+    pub venue_version: u64,
+    /// When.
+    pub decided_at: Timestamp,
+    /// What changes.
+    pub changes: Changes,
+    /// What was decided, in order.
+    pub decisions: Vec<Decision>,
+    /// The keys of the requests that it decided.
+    pub keys: Vec<StoredKey>,
+}
+
+/// A person's `Idempotency-Key`, with what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    /// Whose.
+    pub person: PersonId,
+    /// The key as it was sent.
+    pub key: String,
+    /// What was asked, and which ticket answers it.
+    pub request: RequestKey,
+}
+
+/// What a key stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestKey {
+    /// A hash of the request's body: the same key with another body is a mistake.
+    pub body: [u8; 32],
+    /// The ticket that answers it.
+    pub ticket: TicketId,
+}
+
+/// A decision as the log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// What was decided.
+    pub decision: Decision,
+    /// When.
+    pub decided_at: Timestamp,
+    /// The version of the slot that the batch made: which batch it was.
+    pub batch: u64,
+}
+
+/// A person with a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Who.
+    pub id: PersonId,
+    /// The address they sign in with.
+    pub email: String,
+    /// What they are called.
+    pub name: String,
+    /// The hash of their password, in PHC format.
+    pub password_hash: String,
+}
+
+/// Why an account was not made.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AccountError {
+    /// Somebody signs in with this address already.
+    #[error("the address is taken")]
+    EmailTaken,
+    /// The database did not do it.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Why a wallet was not charged.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ChargeError {
+    /// It would hold more than a wallet may.
+    #[error("the wallet would hold too much")]
+    TooMuch,
+    /// The key was used for another amount.
+    #[error("the key was used for another amount")]
+    KeyUsed,
+    /// The database did not do it.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// A movement in a wallet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number, ascending.
+    pub id: i64,
+    /// How much came in, or went out.
+    pub amount: Won,
+    /// What the wallet held then.
+    pub balance: Won,
+    /// Why.
+    pub kind: EntryKind,
+    /// For which reservation.
+    pub reservation: Option<ReservationId>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What is taken of a slot at some instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Which slot.
+    pub slot: SlotId,
+    /// How many people hold places.
+    pub people: u32,
+    /// How many reservations hold places.
+    pub reservations: u32,
+    /// Which tables are taken.
+    pub tables: Vec<u32>,
+}
+
+/// A hold whose deadline has passed, with its row still saying `TEMPORARY`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overdue {
+    /// Which slot.
+    pub slot: SlotId,
+    /// Which reservation.
+    pub reservation: ReservationId,
+    /// Whose.
+    pub person: PersonId,
+}
+
+/// Part of a list, and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// This part.
+    pub items: Vec<T>,
+    /// Where the next part begins, if there is one.
+    pub next: Option<String>,
+}

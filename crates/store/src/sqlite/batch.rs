@@ -1,0 +1,203 @@
+//! Storing a batch: the condition, what frees, what takes, the money, the log; all of it or nothing.
+
+use std::collections::BTreeSet;
+
+use booking::{Change, Decision, Movement, Reservation, SlotId, TicketId};
+use rusqlite::{Connection, params};
+
+use super::columns::{self, Wide};
+use super::{Sqlite, millis};
+use crate::error::{CommitError, Error, Unique};
+use crate::records::{Batch, StoredKey};
+
+impl Sqlite {
+    /// Stores a batch if slot and venue are as they were when it was decided; the slot's new version.
+    pub async fn commit(&self, batch: Batch) -> Result<u64, CommitError> {
+        #[cfg(feature = "controls")]
+        let batch = {
+            let mut batch = batch;
+            if !self.controls.version_check {
+                batch.slot_version = self.slot(batch.slot).await?.version;
+            }
+            batch
+        };
+        self.writer.run(move |connection| store(connection, &batch)).await
+    }
+}
+
+fn store(connection: &Connection, batch: &Batch) -> Result<u64, CommitError> {
+    let version = advance(connection, batch)?;
+    let (freed, kept): (Vec<_>, Vec<_>) =
+        batch.changes.changed.iter().partition(|change| !change.after.status().holds_places());
+    for change in &freed {
+        update(connection, change)?;
+    }
+    // Tables are swapped by letting go of all of them before any is taken.
+    for change in kept.iter().filter(|change| change.frees) {
+        let mut leave = connection.prepare_cached("UPDATE reservation SET table_no = NULL WHERE id = ?")?;
+        leave.execute([Wide(change.after.id.0)])?;
+    }
+    for change in &kept {
+        update(connection, change)?;
+    }
+    let left: BTreeSet<SlotId> = batch.changes.changed.iter().filter_map(|change| change.from_slot).collect();
+    for slot in left {
+        let mut bump = connection.prepare_cached("UPDATE slot SET version = version + 1 WHERE id = ?")?;
+        bump.execute([slot.to_i64()])?;
+    }
+    for reservation in &batch.changes.new {
+        insert(connection, reservation)?;
+    }
+    for movement in &batch.changes.movements {
+        move_money(connection, movement, millis(batch.decided_at))?;
+    }
+    for key in &batch.keys {
+        remember(connection, key, millis(batch.decided_at))?;
+    }
+    log(connection, batch, version)?;
+    Ok(version)
+}
+
+/// The condition: moves the slot's version on, from exactly the one that the batch was decided from.
+fn advance(connection: &Connection, batch: &Batch) -> Result<u64, CommitError> {
+    let venue_sql = "SELECT version = ?2 FROM venue WHERE id = ?1";
+    let venue = params![batch.slot.venue().0, batch.venue_version];
+    if !connection.prepare_cached(venue_sql)?.query_row(venue, |row| row.get::<_, bool>(0))? {
+        return Err(CommitError::Stale);
+    }
+    let sql = if batch.slot_version == 0 {
+        "INSERT INTO slot (id, version) VALUES (?1, ?2 + 1) ON CONFLICT DO NOTHING"
+    } else {
+        "UPDATE slot SET version = ?2 + 1 WHERE id = ?1 AND version = ?2"
+    };
+    let changed =
+        connection.prepare_cached(sql)?.execute(params![batch.slot.to_i64(), batch.slot_version])?;
+    if changed == 1 { Ok(batch.slot_version + 1) } else { Err(CommitError::Stale) }
+}
+
+fn update(connection: &Connection, change: &Change) -> Result<(), CommitError> {
+    let r = &change.after;
+    let sql = "UPDATE reservation SET slot_id = ?3, status = ?4, party = ?5, table_no = ?6, price = ?7, paid = ?8, \
+               refunded = ?9, refund_due = ?10, version = ?11 WHERE id = ?1 AND version = ?2";
+    let values = params![
+        Wide(r.id.0),
+        change.from_version,
+        r.slot.to_i64(),
+        r.status().as_str(),
+        r.party,
+        r.table,
+        r.price.0,
+        r.paid.0,
+        r.refunded.0,
+        r.refund_due.0,
+        r.version,
+    ];
+    match connection.prepare_cached(sql)?.execute(values) {
+        Ok(1) => Ok(()),
+        // Its row has moved on although the slot has not: it came from another slot, and was changed there.
+        Ok(_) => Err(CommitError::Stale),
+        Err(error) => Err(refused(error, change.ticket)),
+    }
+}
+
+fn insert(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
+    let sql = "INSERT INTO reservation (id, slot_id, person, name, status, party, table_no, payment, items, price, paid, \
+               refunded, refund_due, expires_at, note, ticket, created_at, version, reseats) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+    let values = params![
+        Wide(r.id.0),
+        r.slot.to_i64(),
+        Wide(r.person.0),
+        r.name,
+        r.status().as_str(),
+        r.party,
+        r.table,
+        r.payment.as_str(),
+        columns::items(&r.order),
+        r.price.0,
+        r.paid.0,
+        r.refunded.0,
+        r.refund_due.0,
+        millis(r.expires_at),
+        r.note,
+        Wide(r.ticket.to_u128()),
+        millis(r.created_at),
+        r.version,
+        r.reseats.map(|id| Wide(id.0)),
+    ];
+    match connection.prepare_cached(sql)?.execute(values) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(refused(error, Some(r.ticket))),
+    }
+}
+
+/// What a violated constraint means for the batch.
+fn refused(error: rusqlite::Error, ticket: Option<TicketId>) -> CommitError {
+    match (Unique::violated(&error), ticket) {
+        (Some(Unique::ReservationOfTicket), Some(ticket)) => CommitError::Decided(ticket),
+        // The rows say what the decision did not know: it was made from an old copy.
+        (Some(Unique::PlaceOfPerson | Unique::PartyOfTable), _) => CommitError::Stale,
+        _ => error.into(),
+    }
+}
+
+pub(super) fn move_money(connection: &Connection, movement: &Movement, at: i64) -> Result<(), CommitError> {
+    let person = Wide(movement.person.0);
+    let sql = "UPDATE wallet SET balance = balance + ?2, version = version + 1 \
+               WHERE person = ?1 AND balance + ?2 >= 0 RETURNING balance";
+    let mut debit = connection.prepare_cached(sql)?;
+    let balance: i64 = match debit.query_row(params![person, movement.amount.0], |row| row.get(0)) {
+        Ok(balance) => balance,
+        Err(rusqlite::Error::QueryReturnedNoRows) => return Err(CommitError::Short(movement.ticket)),
+        Err(error) => return Err(error.into()),
+    };
+    let sql =
+        "INSERT INTO wallet_entry (person, amount, balance, kind, reservation, at) VALUES (?, ?, ?, ?, ?, ?)";
+    let kind = movement.kind.as_str();
+    let values = params![person, movement.amount.0, balance, kind, Wide(movement.reservation.0), at];
+    connection.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+fn remember(connection: &Connection, key: &StoredKey, at: i64) -> Result<(), CommitError> {
+    let sql = "INSERT INTO request_key (person, key, body, ticket, at) VALUES (?, ?, ?, ?, ?)";
+    let ticket = Wide(key.request.ticket.to_u128());
+    let values = params![Wide(key.person.0), key.key, key.request.body, ticket, at];
+    match connection.prepare_cached(sql)?.execute(values) {
+        Ok(_) => Ok(()),
+        Err(error) if Unique::violated(&error) == Some(Unique::RequestKey) => {
+            Err(CommitError::KeyUsed(key.request.ticket))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn log(connection: &Connection, batch: &Batch, version: u64) -> Result<(), CommitError> {
+    let guests = places(&batch.decisions, |decision| !decision.verdict.is_owners());
+    let owners = places(&batch.decisions, |decision| decision.verdict.is_owners());
+    let text =
+        serde_json::to_string(&batch.decisions).map_err(|_| Error::Unreadable { what: "a decision" })?;
+    let sql = "INSERT INTO decision (slot_id, version, decided_at, guests_from, guests_to, owners_from, owners_to, \
+               decisions) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    let values = params![
+        batch.slot.to_i64(),
+        version,
+        millis(batch.decided_at),
+        guests.map(|(from, _)| from),
+        guests.map(|(_, to)| to),
+        owners.map(|(from, _)| from),
+        owners.map(|(_, to)| to),
+        text,
+    ];
+    connection.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+/// The first and the last place on one side of the line.
+fn places(decisions: &[Decision], side: impl Fn(&Decision) -> bool) -> Option<(i64, i64)> {
+    let places =
+        decisions.iter().filter(|d| side(d)).filter_map(|d| d.ticket).map(|ticket| ticket.place_as_i64());
+    places.fold(None, |range, place| {
+        Some(range.map_or((place, place), |(from, to): (i64, i64)| (from.min(place), to.max(place))))
+    })
+}

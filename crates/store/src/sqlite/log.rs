@@ -1,0 +1,74 @@
+//! Reading the decision log: what became of a ticket, and which request a key stood for.
+
+use booking::{Decision, PersonId, TicketId};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::columns::{Instant, Wide};
+use super::{Sqlite, millis};
+use crate::error::Error;
+use crate::records::{Logged, RequestKey};
+
+impl Sqlite {
+    /// What was decided about this ticket, if anything was.
+    pub async fn decided(&self, ticket: TicketId) -> Result<Option<Logged>, Error> {
+        self.readers
+            .ask(move |connection| {
+                // Each side of a line is decided in order, so the first batch that reaches this far has the ticket.
+                let sides = [
+                    "SELECT version, decided_at, decisions FROM decision INDEXED BY decision_by_guest \
+                     WHERE slot_id = ?1 AND guests_to >= ?2 AND guests_from <= ?2 ORDER BY guests_to LIMIT 4",
+                    "SELECT version, decided_at, decisions FROM decision INDEXED BY decision_by_owner \
+                     WHERE slot_id = ?1 AND owners_to >= ?2 AND owners_from <= ?2 ORDER BY owners_to LIMIT 4",
+                ];
+                for sql in sides {
+                    let mut batches = connection.prepare_cached(sql)?;
+                    let mut rows = batches.query(params![ticket.slot.to_i64(), ticket.place_as_i64()])?;
+                    while let Some(row) = rows.next()? {
+                        if let Some(logged) = find(row, ticket)? {
+                            return Ok(Some(logged));
+                        }
+                    }
+                }
+                Ok(None)
+            })
+            .await
+    }
+
+    /// What this person used this key for.
+    pub async fn request_key(&self, person: PersonId, key: String) -> Result<Option<RequestKey>, Error> {
+        self.readers
+            .ask(move |connection| {
+                let sql = "SELECT body, ticket FROM request_key WHERE person = ? AND key = ?";
+                let mut lookup = connection.prepare_cached(sql)?;
+                let found = lookup.query_row(params![Wide(person.0), key], |row| {
+                    Ok(RequestKey {
+                        body: row.get(0)?,
+                        ticket: TicketId::from_u128(row.get::<_, Wide>(1)?.0),
+                    })
+                });
+                Ok(found.optional()?)
+            })
+            .await
+    }
+
+    /// Forgets keys older than `before`, at most `limit` of them; how many it was.
+    pub async fn forget_keys(&self, before: Timestamp, limit: u32) -> Result<usize, Error> {
+        self.writer
+            .run(move |connection| {
+                let sql = "DELETE FROM request_key WHERE (person, key) IN \
+                           (SELECT person, key FROM request_key WHERE at < ? ORDER BY at LIMIT ?)";
+                Ok(connection.prepare_cached(sql)?.execute(params![millis(before), limit])?)
+            })
+            .await
+    }
+}
+
+fn find(row: &Row<'_>, ticket: TicketId) -> Result<Option<Logged>, Error> {
+    let text: String = row.get(2)?;
+    let decisions: Vec<Decision> =
+        serde_json::from_str(&text).map_err(|_| Error::Unreadable { what: "the decision log" })?;
+    let decision = decisions.into_iter().find(|decision| decision.ticket == Some(ticket));
+    let (batch, decided_at) = (row.get(0)?, row.get::<_, Instant>(1)?.0);
+    Ok(decision.map(|decision| Logged { decision, decided_at, batch }))
+}

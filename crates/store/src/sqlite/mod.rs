@@ -1,0 +1,131 @@
+//! SQLite: one file, one writer, durable at every commit.
+//!
+//! One thread owns the writing connection. It takes whatever has queued up while it was busy and carries all of it in
+//! one transaction with one fsync, each piece in a savepoint of its own, so that one conflict rolls back one piece.
+//! Reads go to a few threads with connections of their own and never wait for the writer (WAL).
+
+mod accounts;
+mod batch;
+mod columns;
+mod log;
+mod reader;
+mod slots;
+mod venues;
+mod wallet;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::Error;
+use reader::Readers;
+use writer::Writer;
+
+mod embedded {
+    refinery::embed_migrations!("migrations/sqlite");
+}
+
+/// How long a statement waits for another process that holds the file: then it is for the caller to try again.
+const BUSY: Duration = Duration::from_millis(250);
+const READERS: usize = 3;
+
+/// The store over one SQLite file.
+pub struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+    path: PathBuf,
+    #[cfg(feature = "controls")]
+    controls: Controls,
+}
+
+/// What tests may switch off, to show that it is needed.
+#[cfg(feature = "controls")]
+#[derive(Debug, Clone, Copy)]
+pub struct Controls {
+    /// Whether a batch is conditional on the versions from which it was decided.
+    pub version_check: bool,
+}
+
+impl Sqlite {
+    /// Opens the file, makes it if there is none, and brings it to this version's schema.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::migrate(path)?;
+        let writer = Writer::start(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)?;
+        let readers = Readers::start(READERS, || connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
+        Ok(Self {
+            writer,
+            readers,
+            path: path.to_owned(),
+            #[cfg(feature = "controls")]
+            controls: Controls { version_check: true },
+        })
+    }
+
+    /// Brings the file to this version's schema; names the steps that were taken.
+    pub fn migrate(path: &Path) -> Result<Vec<String>, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let mut connection = connect(path, flags)?;
+        // Another process that starts at the same moment waits here.
+        connection.busy_timeout(Duration::from_secs(10))?;
+        let report = embedded::migrations::runner().run(&mut connection).map_err(Error::unavailable)?;
+        Ok(report.applied_migrations().iter().map(|step| step.to_string()).collect())
+    }
+
+    /// The same store with some protection off.
+    #[cfg(feature = "controls")]
+    pub fn with_controls(mut self, controls: Controls) -> Self {
+        self.controls = controls;
+        self
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the database can be written to: for health checks.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.writer.run(|_| Ok(())).await
+    }
+
+    /// The next life of lines that are kept in memory.
+    pub async fn next_epoch(&self) -> Result<u32, Error> {
+        self.writer
+            .run(|connection| {
+                let sql = "UPDATE counter SET value = value + 1 WHERE name = 'epoch' RETURNING value";
+                Ok(connection.query_row(sql, [], |row| row.get(0))?)
+            })
+            .await
+    }
+
+    /// Ends the threads, once what they have in hand is done.
+    pub fn close(&self) {
+        self.writer.close();
+        self.readers.close();
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    if !flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // An answered success is durable: FULL syncs the log at every commit, NORMAL loses the last ones in a power cut.
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+        connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    }
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+/// Instants are kept in milliseconds.
+fn millis(at: Timestamp) -> i64 {
+    at.as_millisecond()
+}
