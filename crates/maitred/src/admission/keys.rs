@@ -1,0 +1,49 @@
+//! `Idempotency-Key`s of requests that this process has in memory. What is older is in the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use booking::PersonId;
+use tokio::sync::OnceCell;
+
+use super::{Admitted, Turned};
+use crate::desk::{Key, Ticket};
+
+/// The key was used for another request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken;
+
+/// Admitted once, by whoever comes first; everybody else with the same key gets the same.
+pub type Claim = Arc<OnceCell<Result<Admitted, Turned>>>;
+
+/// Keys by person.
+#[derive(Default)]
+pub struct Keys {
+    claims: Mutex<HashMap<(PersonId, Box<str>), ([u8; 32], Claim)>>,
+}
+
+impl Keys {
+    fn claims(&self) -> MutexGuard<'_, HashMap<(PersonId, Box<str>), ([u8; 32], Claim)>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The claim of this person's key, if it stands for the same request.
+    pub fn claim(&self, person: PersonId, key: &Key) -> Result<Claim, Taken> {
+        let mut claims = self.claims();
+        let (body, claim) =
+            claims.entry((person, key.text.clone())).or_insert_with(|| (key.body, Claim::default()));
+        if *body == key.body { Ok(claim.clone()) } else { Err(Taken) }
+    }
+
+    /// Forgets a key that led to no place in line.
+    pub fn forget(&self, person: PersonId, key: &Key) {
+        self.claims().remove(&(person, key.text.clone()));
+    }
+
+    /// Forgets the key of a ticket that is over.
+    pub fn release(&self, ticket: &Ticket) {
+        if let Some(key) = &ticket.key {
+            self.forget(ticket.command.person, key);
+        }
+    }
+}

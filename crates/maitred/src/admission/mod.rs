@@ -1,0 +1,125 @@
+//! Admission: who may stand in line, and who stands there already. It comes before any lane, and holds nothing while
+//! people wait.
+
+mod guard;
+mod keys;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use booking::{Action, PersonId, ReservationId, SlotId, TicketId};
+use fairlane::lane::Refused;
+use store::{Error, Store};
+
+pub use guard::{Guard, Hold};
+pub use keys::{Keys, Taken};
+
+use crate::desk::{Desk, Key, Ticket};
+
+/// How long the guard stands after a success (A5).
+const AFTER_SUCCESS: Duration = Duration::from_secs(5);
+
+/// The admission in front of one desk.
+pub struct Admission {
+    desk: Arc<Desk>,
+    store: Arc<Store>,
+    keys: Arc<Keys>,
+    booking: Arc<Guard<(PersonId, SlotId)>>,
+    paying: Arc<Guard<ReservationId>>,
+}
+
+/// Somebody has a place, or had one already.
+#[derive(Clone)]
+pub enum Admitted {
+    /// The place in line, new or the one from before.
+    InLine(Arc<Ticket>),
+    /// The same request was decided a while ago.
+    Before(TicketId),
+}
+
+/// Why somebody has no place.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Turned {
+    /// The same person has a request for the same thing under way (A5).
+    #[error("a request is in progress")]
+    InProgress(TicketId),
+    /// The key was used for another request.
+    #[error("the key was used for another request")]
+    KeyMismatch,
+    /// The line is full, or closed.
+    #[error(transparent)]
+    Line(#[from] Refused),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl Admission {
+    /// The admission in front of a desk, sharing its keys.
+    pub fn new(desk: Arc<Desk>, store: Arc<Store>, keys: Arc<Keys>) -> Self {
+        Self { desk, store, keys, booking: Guard::new(AFTER_SUCCESS), paying: Guard::new(Duration::ZERO) }
+    }
+
+    /// A guest asks for a place. With a key, the same request has one place and one answer, however often it comes.
+    pub async fn book(
+        &self,
+        slot: SlotId,
+        person: PersonId,
+        action: Action,
+        key: Option<Key>,
+    ) -> Result<Admitted, Turned> {
+        let Some(key) = key else { return self.enter_once(slot, person, action, None) };
+        let claim = self.keys.claim(person, &key).map_err(|Taken| Turned::KeyMismatch)?;
+        let first = || async {
+            match self.store.request_key(person, key.text.to_string()).await? {
+                Some(known) if known.body == key.body => Ok(Admitted::Before(known.ticket)),
+                Some(_) => Err(Turned::KeyMismatch),
+                None => self.enter_once(slot, person, action, Some(key.clone())),
+            }
+        };
+        let admitted = claim.get_or_init(first).await.clone();
+        if !matches!(admitted, Ok(Admitted::InLine(_))) {
+            self.keys.forget(person, &key);
+        }
+        admitted
+    }
+
+    fn enter_once(
+        &self,
+        slot: SlotId,
+        person: PersonId,
+        action: Action,
+        key: Option<Key>,
+    ) -> Result<Admitted, Turned> {
+        let enter = |hold| self.desk.enter(slot, person, action, key, Some(hold)).map_err(Turned::from);
+        self.booking.guarded((person, slot), enter, Turned::InProgress).map(Admitted::InLine)
+    }
+
+    /// Somebody who has a place asks to pay it, once at a time.
+    pub fn pay(
+        &self,
+        slot: SlotId,
+        person: PersonId,
+        reservation: ReservationId,
+        action: Action,
+    ) -> Result<Arc<Ticket>, Turned> {
+        let enter = |hold| self.desk.enter(slot, person, action, None, Some(hold)).map_err(Turned::from);
+        self.paying.guarded(reservation, enter, Turned::InProgress)
+    }
+
+    /// Somebody who has a place, or the venue, asks for something about it.
+    pub fn manage(&self, slot: SlotId, person: PersonId, action: Action) -> Result<Arc<Ticket>, Turned> {
+        Ok(self.desk.enter(slot, person, action, None, None)?)
+    }
+
+    /// Lets a person ask again for a slot that they have given up.
+    pub fn clear(&self, person: PersonId, slot: SlotId) {
+        self.booking.clear(&(person, slot));
+    }
+
+    /// Forgets guards whose time is over.
+    pub fn tidy(&self) {
+        self.booking.tidy();
+        self.paying.tidy();
+    }
+}

@@ -1,0 +1,81 @@
+//! The command line.
+
+mod serve;
+mod token;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, Flags};
+use crate::http;
+use crate::server::open_store;
+
+/// A reservation server for the second at which everyone presses the button.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server on an embedded database.
+    #[command(after_help = "Example:\n  maitred serve --demo --listen 127.0.0.1:8080 --data ./data")]
+    Serve(serve::Serve),
+    /// Print access tokens for synthetic guests, one a line.
+    #[command(after_help = "Example:\n  maitred token --count 1000 --data ./data > tokens.txt")]
+    Token(token::Token),
+    /// Print the effective configuration, without secrets.
+    #[command(after_help = "Example:\n  MAITRED_LANE_MAX_BATCH=256 maitred config > maitred.toml")]
+    Config(Flags),
+    /// Bring the database to this version and say what was done.
+    #[command(after_help = "Example:\n  maitred migrate --data ./data")]
+    Migrate(Flags),
+    /// Print the OpenAPI document.
+    #[command(after_help = "Example:\n  maitred openapi > openapi.json")]
+    Openapi,
+}
+
+/// Runs the program.
+pub fn run() -> ExitCode {
+    // Wrong usage exits with 2, help and version with 0.
+    let cli = Cli::parse();
+    match dispatch(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("maitred: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(serve) => serve.run(),
+        Command::Token(token) => token.run(),
+        Command::Config(flags) => print(&Config::load(&flags)?.shown()),
+        Command::Migrate(flags) => migrate(&Config::load(&flags)?),
+        Command::Openapi => print(&http::openapi()),
+    }
+}
+
+fn migrate(config: &Config) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&config.data)?;
+    let path = config.data.join("maitred.db");
+    let steps = store::Store::migrate(&path)?;
+    // Opening it shows that it is usable.
+    open_store(&config.data)?.close();
+    let done = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join(", ") };
+    print(&format!("{}: {done}\n", path.display()))
+}
+
+/// Prints, and takes it calmly when the reader has had enough.
+fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::{ErrorKind, Write};
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,187 @@
+//! Configuration: flags over environment over a TOML file over defaults. Read once, at start; a wrong value is named.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use confique::{Config as _, Layer as _};
+
+/// Everything that can be set.
+#[derive(Debug, Clone, confique::Config)]
+#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+pub struct Config {
+    /// Where to listen.
+    #[config(env = "MAITRED_LISTEN", default = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// The folder with the database and the signing key.
+    #[config(env = "MAITRED_DATA", default = "data")]
+    pub data: PathBuf,
+    /// The lines.
+    #[config(nested)]
+    pub lane: Lane,
+    /// The listener.
+    #[config(nested)]
+    pub http: Http,
+    /// Access tokens.
+    #[config(nested)]
+    pub token: Token,
+    /// The log.
+    #[config(nested)]
+    pub log: Log,
+}
+
+/// How long lines may be, and how they are run.
+#[derive(Debug, Clone, confique::Config)]
+#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+pub struct Lane {
+    /// People who may wait for one slot; whoever comes after them is told `line-full`.
+    #[config(env = "MAITRED_LANE_MAX_WAITING", default = 200_000)]
+    pub max_waiting: usize,
+    /// People who may wait for all slots together.
+    #[config(env = "MAITRED_LANE_MAX_TOTAL", default = 1_000_000)]
+    pub max_total: usize,
+    /// People who are decided together at most.
+    #[config(env = "MAITRED_LANE_MAX_BATCH", default = 1_024)]
+    pub max_batch: usize,
+    /// Lines that are run at the same time.
+    #[config(env = "MAITRED_LANE_RUNNERS", default = 16)]
+    pub runners: usize,
+}
+
+/// What the listener bears.
+#[derive(Debug, Clone, confique::Config)]
+#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+pub struct Http {
+    /// Connections at the same time.
+    #[config(env = "MAITRED_HTTP_MAX_CONNECTIONS", default = 12_000)]
+    pub max_connections: usize,
+    /// Seconds in which the head of a request must have arrived.
+    #[config(env = "MAITRED_HTTP_HEAD_SECONDS", default = 10)]
+    pub head_seconds: u64,
+}
+
+/// Access tokens.
+#[derive(Clone, confique::Config)]
+#[config(layer_attr(derive(Clone)), layer_attr(serde(deny_unknown_fields)))]
+pub struct Token {
+    /// Seconds that an access token is good.
+    #[config(env = "MAITRED_TOKEN_SECONDS", default = 3_600)]
+    pub seconds: u64,
+    /// The key that signs them: base64url of 32 bytes at least. Kept beside the database when absent.
+    #[config(env = "MAITRED_TOKEN_SIGNING_KEY")]
+    pub signing_key: Option<String>,
+}
+
+/// The log.
+#[derive(Debug, Clone, confique::Config)]
+#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+pub struct Log {
+    /// What is logged: a level, or directives such as `info,maitred=debug`.
+    #[config(env = "MAITRED_LOG_FILTER", default = "info")]
+    pub filter: String,
+    /// `text` or `json`.
+    #[config(env = "MAITRED_LOG_FORMAT", default = "text")]
+    pub format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// A key is never printed.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = self.signing_key.as_ref().map(|_| "(set)");
+        f.debug_struct("Token").field("seconds", &self.seconds).field("signing_key", &key).finish()
+    }
+}
+
+impl std::fmt::Debug for <Token as confique::Config>::Layer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// What was said on the command line.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Flags {
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// The folder with the database and the signing key [default: ./data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A TOML file with settings [default: ./maitred.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl Config {
+    /// The configuration out of all its sources.
+    pub fn load(flags: &Flags) -> anyhow::Result<Self> {
+        let mut said = <Self as confique::Config>::Layer::empty();
+        said.listen = flags.listen;
+        said.data = flags.data.clone();
+        let file = match &flags.config {
+            Some(path) if !path.exists() => bail!("there is no configuration file {}", path.display()),
+            Some(path) => path.as_path(),
+            None => Path::new("maitred.toml"),
+        };
+        let config = Self::builder().preloaded(said).env().file(file).load()?;
+        config.checked()
+    }
+
+    fn checked(self) -> anyhow::Result<Self> {
+        ensure!(self.lane.max_waiting >= 1, "lane.max_waiting must be at least 1");
+        ensure!(self.lane.max_total >= 1, "lane.max_total must be at least 1");
+        ensure!((1..=10_000).contains(&self.lane.max_batch), "lane.max_batch must be between 1 and 10000");
+        ensure!((1..=1_000).contains(&self.lane.runners), "lane.runners must be between 1 and 1000");
+        ensure!(self.http.max_connections >= 1, "http.max_connections must be at least 1");
+        ensure!((1..=300).contains(&self.http.head_seconds), "http.head_seconds must be between 1 and 300");
+        ensure!((60..=604_800).contains(&self.token.seconds), "token.seconds must be between 60 and 604800");
+        if let Some(key) = &self.token.signing_key {
+            crate::signing::Signer::from_text(key).context("token.signing_key is wrong")?;
+        }
+        self.log.filter.parse::<tracing_subscriber::EnvFilter>().context("log.filter is wrong")?;
+        Ok(self)
+    }
+
+    /// How long an access token is good.
+    pub fn token_lifetime(&self) -> Duration {
+        Duration::from_secs(self.token.seconds)
+    }
+
+    /// The effective values as TOML, without secrets.
+    pub fn shown(&self) -> String {
+        let key = match &self.token.signing_key {
+            Some(_) => "# signing_key is set and not shown".to_owned(),
+            None => format!("# signing_key is kept in {}", self.data.join("signing.key").display()),
+        };
+        let format = match self.log.format {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        };
+        format!(
+            "listen = \"{}\"\ndata = {:?}\n\n[lane]\nmax_waiting = {}\nmax_total = {}\nmax_batch = {}\nrunners = {}\n\n\
+             [http]\nmax_connections = {}\nhead_seconds = {}\n\n[token]\nseconds = {}\n{key}\n\n\
+             [log]\nfilter = {:?}\nformat = \"{format}\"\n",
+            self.listen,
+            self.data,
+            self.lane.max_waiting,
+            self.lane.max_total,
+            self.lane.max_batch,
+            self.lane.runners,
+            self.http.max_connections,
+            self.http.head_seconds,
+            self.token.seconds,
+            self.log.filter,
+        )
+    }
+}

@@ -1,0 +1,31 @@
+//! The front door and the documentation, which load nothing from anywhere else.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Html;
+use axum::routing::get;
+use utoipa::Modify;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa_swagger_ui::SwaggerUi;
+
+use super::App;
+
+/// Says in the document how to sign in.
+pub struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut OpenApi) {
+        let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+        document.components.get_or_insert_default().add_security_scheme("bearer", scheme);
+        document.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
+    }
+}
+
+/// The pages for people.
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(|| async { Html(include_str!("welcome.html")) }))
+        .merge(SwaggerUi::new("/docs").url("/api/openapi.json", super::routes().into_openapi()))
+}

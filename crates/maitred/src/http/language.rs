@@ -1,0 +1,106 @@
+//! The languages that people are answered in, and every sentence about a refusal.
+
+use booking::{Refusal, Status};
+use hyper::HeaderMap;
+use hyper::header::ACCEPT_LANGUAGE;
+
+use super::problem::{Code, Problem};
+
+/// A language that we speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Korean.
+    Korean,
+}
+
+impl Language {
+    /// The best of the languages that `Accept-Language` names.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let ranked = accepted.split(',').filter_map(|range| {
+            let (tag, weight) = range.split_once(";q=").unwrap_or((range, "1"));
+            let language = match tag.trim().split('-').next()? {
+                "ko" => Self::Korean,
+                "en" | "*" => Self::English,
+                _ => return None,
+            };
+            Some((weight.trim().parse::<f32>().unwrap_or(0.0), language))
+        });
+        // The first named wins among equals.
+        ranked.fold((0.0, Self::English), |best, next| if next.0 > best.0 { next } else { best }).1
+    }
+}
+
+/// A refusal, told to the person.
+pub fn refusal(refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::AlreadyBooked => Problem::new(
+            Code::AlreadyBooked,
+            "You already hold a reservation for this time. Cancel or change that one.",
+            "이미 같은 시간에 예약이 있습니다. 기존 예약을 취소하거나 변경해 주세요.",
+        ),
+        Refusal::NotEnoughPlaces { remaining } => {
+            let (en, ko) = match remaining {
+                0 => ("This time is fully booked.".into(), "예약이 모두 찼습니다.".into()),
+                1 => ("Only 1 place is left.".into(), "남은 자리는 1석입니다.".into()),
+                n => (format!("Only {n} places are left."), format!("남은 자리는 {n}석입니다.")),
+            };
+            Problem { remaining: Some(remaining), ..Problem::new(Code::NotEnoughPlaces, en, ko) }
+        }
+        Refusal::TableUnavailable { remaining } => {
+            let (en, ko) = match remaining {
+                0 => ("Every table is taken.".into(), "남은 테이블이 없습니다.".into()),
+                n => (
+                    format!("No free table fits your party; {n} smaller ones are free."),
+                    format!("인원에 맞는 테이블이 없습니다. 더 작은 테이블 {n}개가 남아 있습니다."),
+                ),
+            };
+            Problem { remaining: Some(remaining), ..Problem::new(Code::TableUnavailable, en, ko) }
+        }
+        Refusal::IllegalTransition { from, .. } => Problem::new(
+            Code::IllegalTransition,
+            format!("That is not possible: the reservation {}.", standing(from).0),
+            format!("처리할 수 없습니다. {}", standing(from).1),
+        ),
+        Refusal::InsufficientPoints => Problem::new(
+            Code::InsufficientPoints,
+            "Your wallet does not hold enough points. Charge it with POST /api/wallet/charges and try again.",
+            "포인트가 부족합니다. 충전한 뒤 다시 시도해 주세요.",
+        ),
+        Refusal::Elsewhere | Refusal::NotFound => Problem::not_found("reservation"),
+    }
+}
+
+fn standing(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::Temporary => ("is waiting for its payment", "결제를 기다리는 예약입니다."),
+        Status::Confirmed | Status::PrepayConfirm => ("is confirmed", "이미 확정된 예약입니다."),
+        Status::RefundPending => ("is cancelled and its refund is on the way", "환불을 기다리는 예약입니다."),
+        Status::Refunded => ("is cancelled and refunded", "환불된 예약입니다."),
+        Status::Expired => ("was not paid in time", "결제 시간이 지난 예약입니다."),
+        Status::Canceled => ("is cancelled", "취소된 예약입니다."),
+        Status::Completed => ("is completed", "방문이 완료된 예약입니다."),
+        Status::NoShow => ("is closed as a no-show", "노쇼로 처리된 예약입니다."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preferred_language_that_we_speak_is_used() {
+        let of =
+            |value: &str| Language::of(&HeaderMap::from_iter([(ACCEPT_LANGUAGE, value.parse().unwrap())]));
+        assert_eq!(Language::of(&HeaderMap::new()), Language::English);
+        assert_eq!(of("ko"), Language::Korean);
+        assert_eq!(of("ko-KR,ko;q=0.9,en;q=0.8"), Language::Korean);
+        assert_eq!(of("fr, en;q=0.5, ko;q=0.9"), Language::Korean);
+        assert_eq!(of("en-GB,ko;q=0.9"), Language::English);
+        assert_eq!(of("de"), Language::English);
+        assert_eq!(of("ko;q=x, ;;q"), Language::English);
+    }
+}

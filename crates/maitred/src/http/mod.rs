@@ -1,0 +1,129 @@
+//! HTTP: parse once, call the desk, answer. Only this module knows status codes.
+
+mod accounts;
+mod availability;
+mod docs;
+mod extract;
+mod health;
+mod language;
+mod managing;
+mod observe;
+mod problem;
+mod reservations;
+mod server;
+mod staff;
+mod tickets;
+mod venues;
+mod views;
+mod wallet;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use metrics_exporter_prometheus::PrometheusHandle;
+use store::Store;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::admission::Admission;
+use crate::clock::Clock;
+use crate::desk::Desk;
+use crate::passwords::Passwords;
+use crate::signing::Signer;
+use crate::venues::Venues;
+use docs::Bearer;
+use problem::{Code, Problem};
+
+pub use server::{Limits, serve};
+
+/// What handlers work with.
+pub struct App {
+    /// The truth.
+    pub store: Arc<Store>,
+    /// Who may stand in line.
+    pub admission: Admission,
+    /// Who stands there.
+    pub desk: Arc<Desk>,
+    /// The venues as last seen.
+    pub venues: Arc<Venues>,
+    /// The time.
+    pub clock: Clock,
+    /// Signs and verifies access tokens.
+    pub signer: Signer,
+    /// Hashes passwords.
+    pub passwords: Passwords,
+    /// How long an access token is good.
+    pub token_lifetime: Duration,
+    /// What has been measured.
+    pub metrics: PrometheusHandle,
+    /// Ends streams that would otherwise never end.
+    pub stopping: CancellationToken,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "maitred",
+        description = "Reservations for the second at which everyone presses the button: restaurant slots by head \
+                       count and by table, served strictly in order of arrival.\n\nErrors are RFC 9457 problems with a \
+                       stable `code`. Being in line is 202, not an error: the ticket keeps the place.",
+        license(name = "MIT OR Apache-2.0")
+    ),
+    modifiers(&Bearer)
+)]
+struct Api;
+
+fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Api::openapi())
+        .routes(routes!(accounts::sign_up))
+        .routes(routes!(accounts::sign_in))
+        .routes(routes!(venues::list, staff::add_venue))
+        .routes(routes!(venues::one, staff::change_venue))
+        .routes(routes!(venues::menu, staff::set_menu))
+        .routes(routes!(staff::set_tables))
+        .routes(routes!(staff::reservations))
+        .routes(routes!(availability::day))
+        .routes(routes!(availability::dates))
+        .routes(routes!(reservations::book, reservations::own))
+        .routes(routes!(reservations::one, managing::change))
+        .routes(routes!(managing::pay))
+        .routes(routes!(managing::cancel))
+        .routes(routes!(managing::complete))
+        .routes(routes!(managing::no_show))
+        .routes(routes!(managing::refund))
+        .routes(routes!(tickets::look, tickets::leave))
+        .routes(routes!(tickets::events))
+        .routes(routes!(wallet::balance))
+        .routes(routes!(wallet::charge))
+        .routes(routes!(wallet::entries))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+}
+
+/// The OpenAPI document, as it is served.
+pub fn openapi() -> String {
+    let document = routes().into_openapi();
+    // The document is made of plain data: writing it cannot fail.
+    document.to_pretty_json().unwrap_or_default() + "\n"
+}
+
+/// Everything that is answered.
+pub fn router(app: Arc<App>) -> Router {
+    let (router, _) = routes().split_for_parts();
+    router
+        .merge(docs::routes())
+        .fallback(|| async { Problem::not_found("page") })
+        .method_not_allowed_fallback(|| async {
+            let (en, ko) =
+                ("This address does not take that method; see Allow.", "지원하지 않는 메서드입니다.");
+            Problem::new(Code::MethodNotAllowed, en, ko)
+        })
+        .layer(CatchPanicLayer::custom(observe::panicked))
+        .layer(axum::middleware::from_fn(observe::observe))
+        .with_state(app)
+}

@@ -1,0 +1,78 @@
+//! Around every request: an id, a line in the log, the figures, and problems written out in the reader's language.
+
+use std::any::Any;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use tracing::Instrument;
+
+use super::language::Language;
+use super::problem::Problem;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Wraps a request.
+pub async fn observe(request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let language = Language::of(request.headers());
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("none", |path| path.as_str());
+    let span = tracing::info_span!("request", id = ?id, %method, route);
+
+    let mut response = next.run(request).instrument(span.clone()).await;
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        write_out(&mut response, &problem, language);
+    }
+    response.headers_mut().insert(REQUEST_ID, id);
+
+    let (status, took) = (response.status(), started.elapsed());
+    if status.is_server_error() {
+        tracing::warn!(parent: &span, status = status.as_u16(), ?took, "answered");
+    } else {
+        tracing::debug!(parent: &span, status = status.as_u16(), ?took, "answered");
+    }
+    let labels = [
+        ("route", route.to_owned()),
+        ("method", method.to_string()),
+        ("status", status.as_u16().to_string()),
+    ];
+    metrics::counter!("maitred_http_requests_total", &labels).increment(1);
+    metrics::histogram!("maitred_http_seconds", "route" => route.to_owned()).record(took);
+    response
+}
+
+fn write_out(response: &mut Response, problem: &Problem, language: Language) {
+    let body = serde_json::to_vec(&problem.body(language)).unwrap_or_default();
+    *response.body_mut() = Body::from(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert("cache-control", HeaderValue::from_static("no-store"));
+    if problem.code == super::problem::Code::Unauthenticated {
+        headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+    }
+}
+
+/// The caller's own id for the request, if it is fit to be logged, or a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let given = headers.get(REQUEST_ID).filter(|id| {
+        (1..=64).contains(&id.len())
+            && id.as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+    });
+    given.cloned().unwrap_or_else(|| {
+        let id = format!("{:016x}", rand::random::<u64>());
+        HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"))
+    })
+}
+
+/// A handler that panicked answers like any other failure of ours.
+pub fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
+    tracing::error!("a handler panicked");
+    Problem::internal().into_response()
+}

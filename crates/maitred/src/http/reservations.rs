@@ -1,0 +1,284 @@
+//! Asking for a reservation, and looking at one's own.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use booking::decide::Booking;
+use booking::venue::{MAX_PARTY, NotOffered, StartTime};
+use booking::{Action, OrderLine, Outcome, Payment, Reservation, ReservationId, SlotId, Venue, VenueId};
+use fairlane::lane::Refused;
+use hyper::StatusCode;
+use hyper::header::{HeaderValue, LOCATION, RETRY_AFTER};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::App;
+use super::extract::{Guest, Id, IdempotencyKey, Json, Patience, Query, date};
+use super::language::{self, Language};
+use super::problem::{Code, FieldError, Problem, ProblemBody, later};
+use super::tickets::TicketView;
+use super::views::{List, ReservationView};
+use crate::admission::{Admitted, Turned};
+use crate::desk::{Answer, Ticket, Waited};
+use crate::fresh;
+
+/// A wish for a reservation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BookingRequest {
+    venue_id: String,
+    #[schema(example = "2026-12-24")]
+    date: String,
+    #[schema(example = "12:00")]
+    time: String,
+    /// Between 1 and 100.
+    party_size: u32,
+    /// For venues with numbered seats.
+    seats: Option<Vec<String>>,
+    /// `deposit` or `prepay`.
+    #[schema(value_type = String)]
+    payment: Payment,
+    /// What to prepay.
+    items: Option<Vec<ItemRequest>>,
+    /// Words to the venue, up to 500 characters.
+    note: Option<String>,
+}
+
+/// Something to order ahead.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ItemRequest {
+    menu_item_id: String,
+    /// Between 1 and 99.
+    quantity: u32,
+}
+
+/// Ask for a reservation. It is decided in its turn whether or not anybody waits for the answer.
+#[utoipa::path(post, path = "/api/reservations", tag = "reservations", request_body = BookingRequest,
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key has one place and one answer."),
+           ("Prefer" = Option<String>, Header, description = "`wait=N`: seconds to wait in the call, 0 to 10; 2 if absent.")),
+    responses((status = 201, description = "Seated", body = ReservationView),
+              (status = 202, description = "In line: the ticket keeps the place", body = TicketView),
+              (status = 409, body = ProblemBody), (status = 422, body = ProblemBody), (status = 429, body = ProblemBody),
+              (status = 401, body = ProblemBody), (status = 404, body = ProblemBody), (status = 503, body = ProblemBody)))]
+pub async fn book(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    patience: Patience,
+    key: IdempotencyKey,
+    headers: hyper::HeaderMap,
+    Json { value: request, hash }: Json<BookingRequest>,
+) -> Result<Response, Problem> {
+    let language = Language::of(&headers);
+    let venue_id = request.venue_id.parse().map_err(|_| Problem::not_found("venue"))?;
+    let venue = venue(&app, venue_id).await?;
+    let slot = slot(&app, &venue, &request.date, &request.time);
+    let wish = wish(&app, &venue, request, &guest);
+    let (slot, booking) = match (slot, wish) {
+        (Ok(slot), Ok(booking)) => (slot, booking),
+        (slot, booking) => {
+            let errors = [slot.err(), booking.err()].into_iter().flatten().flatten().collect();
+            return Err(Problem::invalid(errors));
+        }
+    };
+    let action = Action::Book(Box::new(booking));
+    let admitted = app.admission.book(slot, guest.id, action, key.with_body(hash)).await;
+    let mut response = match admitted.map_err(turned)? {
+        Admitted::InLine(ticket) => answer(&app, &ticket, patience, language).await?,
+        Admitted::Before(id) => {
+            let logged = app.store.decided(id).await?.ok_or_else(|| Problem::not_found("ticket"))?;
+            match app.desk.recall(logged).await?.outcome {
+                Outcome::Done(reservation) => created(&reservation),
+                Outcome::Refused(refusal) => return Err(language::refusal(refusal).about(id)),
+            }
+        }
+    };
+    if let Some(seconds) = patience.applied {
+        let applied = HeaderValue::from_str(&format!("wait={seconds}")).map_err(|_| Problem::internal())?;
+        response.headers_mut().insert("preference-applied", applied);
+    }
+    Ok(response)
+}
+
+/// Waits for the answer as long as the caller wants to.
+async fn answer(
+    app: &App,
+    ticket: &Arc<Ticket>,
+    patience: Patience,
+    language: Language,
+) -> Result<Response, Problem> {
+    let id = ticket.id();
+    match ticket.wait(patience.wait).await {
+        Waited::Answered(Answer::Decided(settled)) => match &settled.outcome {
+            Outcome::Done(reservation) => Ok(created(reservation)),
+            Outcome::Refused(refusal) => Err(language::refusal(*refusal).about(id)),
+        },
+        Waited::Answered(Answer::Failed) => Err(Problem::internal().about(id)),
+        Waited::Answered(Answer::Left) => {
+            Ok(axum::Json(TicketView::of(app, ticket, language)).into_response())
+        }
+        Waited::Stalled => Err(Problem::unavailable().about(id)),
+        Waited::StillWaiting => {
+            let view = TicketView::of(app, ticket, language);
+            // Sooner than the turn comes, so that the person sees the line move; not all at the same time.
+            let again = later((view.estimated_wait_seconds / 4).clamp(2, 15));
+            let location = format!("/api/tickets/{id}");
+            let headers = [(LOCATION, location), (RETRY_AFTER, again.to_string())];
+            Ok((StatusCode::ACCEPTED, headers, axum::Json(view)).into_response())
+        }
+    }
+}
+
+fn created(reservation: &Reservation) -> Response {
+    let location = format!("/api/reservations/{}", reservation.id);
+    (StatusCode::CREATED, [(LOCATION, location)], axum::Json(ReservationView::from(reservation)))
+        .into_response()
+}
+
+/// Why somebody has no place in line, told to the person.
+pub fn turned(turned: Turned) -> Problem {
+    match turned {
+        Turned::InProgress(ticket) => Problem::new(
+            Code::RequestInProgress,
+            "You already have a request for this time under way; its ticket has your place.",
+            "이미 처리 중인 요청이 있습니다.",
+        )
+        .about(ticket),
+        Turned::KeyMismatch => Problem::new(
+            Code::IdempotencyMismatch,
+            "This Idempotency-Key was used for another request. Send a new key.",
+            "다른 요청에 사용된 Idempotency-Key입니다.",
+        ),
+        Turned::Line(Refused::Full { waiting }) => Problem {
+            retry_after: Some(later(5)),
+            ..Problem::new(
+                Code::LineFull,
+                format!("The line is full: {waiting} people wait already. Come back in a while."),
+                format!("대기열이 가득 찼습니다(대기 {waiting}명). 잠시 후 다시 시도해 주세요."),
+            )
+        },
+        Turned::Line(Refused::Closed) => Problem {
+            retry_after: Some(later(2)),
+            ..Problem::new(Code::Unavailable, "The server is restarting.", "서버를 다시 시작하는 중입니다.")
+        },
+        Turned::Store(error) => error.into(),
+    }
+}
+
+/// The venue, or that there is none.
+pub async fn venue(app: &App, id: VenueId) -> Result<Arc<Venue>, Problem> {
+    app.venues.get(id).await?.ok_or_else(|| Problem::not_found("venue"))
+}
+
+type Errors = Vec<FieldError>;
+
+fn wrong(pointer: &'static str, message: impl Into<Cow<'static, str>>) -> FieldError {
+    FieldError { pointer: pointer.into(), message: message.into() }
+}
+
+/// The slot at this date and time, if it can be booked now.
+pub fn slot(app: &App, venue: &Venue, day: &str, time: &str) -> Result<SlotId, Errors> {
+    let parsed = (date(day), time.parse::<StartTime>());
+    let (Some(day), Ok(time)) = parsed else {
+        let day = parsed.0.is_none().then(|| wrong("/date", "is not a date; write YYYY-MM-DD"));
+        let time = parsed.1.err().map(|message| wrong("/time", format!("is {message}")));
+        return Err([day, time].into_iter().flatten().collect());
+    };
+    venue.slot(day, time, app.clock.now()).map_err(|reason| {
+        let error = match reason {
+            NotOffered::Past => wrong("/date", "and /time are in the past"),
+            NotOffered::TooEarly(last) => wrong("/date", format!("is too far ahead; the last day is {last}")),
+            NotOffered::NoSuchTime => {
+                wrong("/time", "is not offered on that day; see the venue's availability")
+            }
+        };
+        vec![error]
+    })
+}
+
+fn wish(app: &App, venue: &Venue, request: BookingRequest, guest: &Guest) -> Result<Booking, Errors> {
+    let mut errors = Vec::new();
+    if !(1..=MAX_PARTY).contains(&request.party_size) {
+        errors.push(wrong("/partySize", format!("must be between 1 and {MAX_PARTY}")));
+    }
+    if request.seats.is_some() {
+        errors.push(wrong("/seats", "cannot be chosen: this venue has no numbered seats"));
+    }
+    let items = request.items.unwrap_or_default();
+    match request.payment {
+        Payment::Prepay if items.is_empty() => errors.push(wrong("/items", "must name what is prepaid")),
+        Payment::Deposit if !items.is_empty() => {
+            errors.push(wrong("/items", "are paid with payment \"prepay\" only"));
+        }
+        _ => {}
+    }
+    if items.len() > 50 {
+        errors.push(wrong("/items", "must be 50 at most"));
+    }
+    let lines: Vec<_> = items.iter().take(50).filter_map(|item| line(venue, item, &mut errors)).collect();
+    let note = request.note.filter(|note| !note.trim().is_empty());
+    if note.as_ref().is_some_and(|note| note.chars().count() > 500) {
+        errors.push(wrong("/note", "must have 500 characters at most"));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(Booking {
+        id: fresh::reservation_id(app.clock.now()),
+        name: guest.name.clone(),
+        party: request.party_size,
+        payment: request.payment,
+        order: lines.into(),
+        note: note.map(Into::into),
+    })
+}
+
+fn line(venue: &Venue, item: &ItemRequest, errors: &mut Errors) -> Option<OrderLine> {
+    let known = item.menu_item_id.parse().ok().and_then(|id| venue.menu_item(id));
+    if known.is_none() {
+        errors.push(wrong("/items", format!("name {:?}, which is not on the menu", item.menu_item_id)));
+    }
+    if !(1..=99).contains(&item.quantity) {
+        errors.push(wrong("/items", "must each have a quantity between 1 and 99"));
+    }
+    let known = known?;
+    Some(OrderLine { item: known.id, name: known.name.clone(), price: known.price, quantity: item.quantity })
+}
+
+/// Where to go on in a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Cursor {
+    /// What `next` said.
+    pub cursor: Option<String>,
+}
+
+/// One's own reservations, newest first.
+#[utoipa::path(get, path = "/api/reservations", tag = "reservations", params(Cursor),
+    responses((status = 200, body = List<ReservationView>), (status = 401, body = ProblemBody)))]
+pub async fn own(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Query(Cursor { cursor }): Query<Cursor>,
+) -> Result<axum::Json<List<ReservationView>>, Problem> {
+    let after = cursor.map(|cursor| cursor.parse()).transpose();
+    let after = after.map_err(|_| Problem::field("?cursor", "must be what `next` said"))?;
+    let page = app.store.reservations_of(guest.id, after, 50).await?;
+    let items = page.items.iter().map(ReservationView::from).collect();
+    Ok(axum::Json(List { items, next: page.next }))
+}
+
+/// One of one's own reservations.
+#[utoipa::path(get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = String, Path)),
+    responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody)))]
+pub async fn one(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<ReservationId>,
+) -> Result<axum::Json<ReservationView>, Problem> {
+    let found = app.store.reservation(id).await?.filter(|reservation| reservation.person == guest.id);
+    let reservation = found.ok_or_else(|| Problem::not_found("reservation"))?;
+    Ok(axum::Json(ReservationView::from(&reservation)))
+}

@@ -1,0 +1,255 @@
+//! Running a venue: its settings, tables and menu, and the day's reservations.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use booking::policy::Policy;
+use booking::venue::{DEFAULT_CAPACITY, Kind, MAX_PARTY, MenuItem, Settings, WeekTimes, Zone};
+use booking::{Inventory, Table, Venue, VenueId, Won};
+use hyper::StatusCode;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::App;
+use super::availability::Day;
+use super::extract::{Guest, Id, Json, Query};
+use super::problem::{Problem, ProblemBody};
+use super::reservations::venue;
+use super::venues::MenuItemView;
+use super::views::{List, ReservationView, VenueView};
+
+/// A venue that this person runs.
+async fn own_venue(app: &App, guest: &Guest, id: VenueId) -> Result<Arc<Venue>, Problem> {
+    let venue = venue(app, id).await?;
+    if venue.is_staff(guest.id) { Ok(venue) } else { Err(Problem::forbidden()) }
+}
+
+/// Settings of a venue; what is left out stays as it is, or takes its default.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VenueSettings {
+    name: Option<String>,
+    /// `restaurant`.
+    #[schema(value_type = Option<String>)]
+    kind: Option<Kind>,
+    /// `places` or `tables`.
+    inventory: Option<String>,
+    /// People a slot, with inventory `places`.
+    capacity: Option<u32>,
+    /// One reservation a slot, whatever its size.
+    exclusive: Option<bool>,
+    #[schema(value_type = Option<Vec<super::views::TableView>>)]
+    tables: Option<Vec<Table>>,
+    /// An IANA name; Asia/Seoul by default.
+    #[schema(value_type = Option<String>)]
+    time_zone: Option<Zone>,
+    /// Start times by weekday: `{"monday":["11:00","12:00"], …}`.
+    #[schema(value_type = Option<Object>)]
+    times: Option<WeekTimes>,
+    book_ahead_days: Option<u16>,
+    #[schema(value_type = Option<Object>)]
+    policy: Option<Policy>,
+}
+
+impl VenueSettings {
+    /// These settings on top of others.
+    fn on(self, base: Settings) -> Result<Settings, Problem> {
+        let inventory = self.inventory_on(&base.inventory)?;
+        let settings = Settings {
+            name: self.name.map_or(base.name, |name| name.trim().to_owned()),
+            kind: self.kind.unwrap_or(base.kind),
+            inventory,
+            time_zone: self.time_zone.unwrap_or(base.time_zone),
+            times: self.times.unwrap_or(base.times),
+            book_ahead_days: self.book_ahead_days.unwrap_or(base.book_ahead_days),
+            policy: self.policy.unwrap_or(base.policy),
+        };
+        if !(1..=100).contains(&settings.name.chars().count()) {
+            return Err(Problem::field("/name", "must have between 1 and 100 characters"));
+        }
+        if !(1..=365).contains(&settings.book_ahead_days) {
+            return Err(Problem::field("/bookAheadDays", "must be between 1 and 365"));
+        }
+        if let Some((name, message)) = settings.policy.fault() {
+            return Err(Problem::field(format!("/policy/{name}"), message));
+        }
+        Ok(settings)
+    }
+
+    fn inventory_on(&self, base: &Inventory) -> Result<Inventory, Problem> {
+        let kept = match base {
+            Inventory::Tables { .. } => "tables",
+            _ => "places",
+        };
+        match self.inventory.as_deref().unwrap_or(if self.tables.is_some() { "tables" } else { kept }) {
+            "places" => {
+                let exclusive =
+                    self.exclusive.unwrap_or(self.capacity.is_none() && *base == Inventory::Exclusive);
+                let capacity = match (self.capacity, base) {
+                    (Some(capacity), _) => capacity,
+                    (None, Inventory::Places { capacity }) => *capacity,
+                    (None, _) => DEFAULT_CAPACITY,
+                };
+                if !(1..=10_000_000).contains(&capacity) {
+                    return Err(Problem::field("/capacity", "must be between 1 and 10,000,000"));
+                }
+                Ok(if exclusive { Inventory::Exclusive } else { Inventory::Places { capacity } })
+            }
+            "tables" => match (&self.tables, base) {
+                (Some(tables), _) => Ok(Inventory::Tables { tables: checked(tables.clone())? }),
+                (None, Inventory::Tables { .. }) => Ok(base.clone()),
+                (None, _) => Err(Problem::field("/tables", "must list the tables")),
+            },
+            _ => Err(Problem::field("/inventory", "must be \"places\" or \"tables\"")),
+        }
+    }
+}
+
+fn checked(mut tables: Vec<Table>) -> Result<Vec<Table>, Problem> {
+    tables.sort_by_key(|table| table.number);
+    let fault = if !(1..=1_000).contains(&tables.len()) {
+        Some("must be between 1 and 1,000")
+    } else if tables.iter().any(|table| !(1..=MAX_PARTY).contains(&table.seats)) {
+        Some("must each have between 1 and 100 seats")
+    } else if tables.windows(2).any(|pair| pair[0].number == pair[1].number) {
+        Some("must have different numbers")
+    } else {
+        None
+    };
+    fault.map_or(Ok(tables), |message| Err(Problem::field("/tables", message)))
+}
+
+/// Open a venue; whoever does runs it.
+#[utoipa::path(post, path = "/api/venues", tag = "staff", request_body = VenueSettings,
+    responses((status = 201, body = VenueView), (status = 422, body = ProblemBody)))]
+pub async fn add_venue(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Json { value, .. }: Json<VenueSettings>,
+) -> Result<(StatusCode, axum::Json<VenueView>), Problem> {
+    let base = Settings {
+        name: String::new(),
+        kind: Kind::Restaurant,
+        inventory: Inventory::Places { capacity: DEFAULT_CAPACITY },
+        time_zone: Zone::named("Asia/Seoul").ok_or_else(Problem::internal)?,
+        times: WeekTimes::daily(11, 20),
+        book_ahead_days: 60,
+        policy: Policy::default(),
+    };
+    let venue = app.store.add_venue(value.on(base)?, vec![], vec![guest.id]).await?;
+    Ok((StatusCode::CREATED, axum::Json(VenueView::from(&venue))))
+}
+
+/// Change a venue's settings. Reservations that exist are kept; what no longer fits is not sold again.
+#[utoipa::path(patch, path = "/api/venues/{id}", tag = "staff", params(("id" = String, Path)), request_body = VenueSettings,
+    responses((status = 200, body = VenueView), (status = 403, body = ProblemBody), (status = 422, body = ProblemBody)))]
+pub async fn change_venue(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<VenueId>,
+    Json { value, .. }: Json<VenueSettings>,
+) -> Result<axum::Json<VenueView>, Problem> {
+    own_venue(&app, &guest, id).await?;
+    let current = app.venues.refresh(id).await?.ok_or_else(|| Problem::not_found("venue"))?;
+    let settings = value.on(current.settings.clone())?;
+    store_settings(&app, &current, settings).await
+}
+
+async fn store_settings(
+    app: &App,
+    current: &Venue,
+    settings: Settings,
+) -> Result<axum::Json<VenueView>, Problem> {
+    // Somebody else changed it in between: whoever asks again sees what.
+    if !app.store.set_settings(current.id, current.version, settings).await? {
+        return Err(Problem::unavailable());
+    }
+    let venue = app.venues.refresh(current.id).await?.ok_or_else(|| Problem::not_found("venue"))?;
+    Ok(axum::Json(VenueView::from(venue.as_ref())))
+}
+
+/// All tables of a venue.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tables {
+    #[schema(value_type = Vec<super::views::TableView>)]
+    tables: Vec<Table>,
+}
+
+/// Replace a venue's tables.
+#[utoipa::path(put, path = "/api/venues/{id}/tables", tag = "staff", params(("id" = String, Path)), request_body = Tables,
+    responses((status = 200, body = VenueView), (status = 403, body = ProblemBody), (status = 422, body = ProblemBody)))]
+pub async fn set_tables(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<VenueId>,
+    Json { value: Tables { tables }, .. }: Json<Tables>,
+) -> Result<axum::Json<VenueView>, Problem> {
+    own_venue(&app, &guest, id).await?;
+    let current = app.venues.refresh(id).await?.ok_or_else(|| Problem::not_found("venue"))?;
+    let inventory = Inventory::Tables { tables: checked(tables)? };
+    store_settings(&app, &current, Settings { inventory, ..current.settings.clone() }).await
+}
+
+/// A whole menu.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Menu {
+    items: Vec<NewItem>,
+}
+
+/// Something for the menu.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewItem {
+    name: String,
+    /// In won.
+    price: i64,
+}
+
+/// Replace a venue's menu.
+#[utoipa::path(put, path = "/api/venues/{id}/menu", tag = "staff", params(("id" = String, Path)), request_body = Menu,
+    responses((status = 200, body = List<MenuItemView>), (status = 403, body = ProblemBody), (status = 422, body = ProblemBody)))]
+pub async fn set_menu(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<VenueId>,
+    Json { value: Menu { items }, .. }: Json<Menu>,
+) -> Result<axum::Json<List<MenuItemView>>, Problem> {
+    own_venue(&app, &guest, id).await?;
+    if items.len() > 500 {
+        return Err(Problem::field("/items", "must be 500 at most"));
+    }
+    for (at, item) in items.iter().enumerate() {
+        if !(1..=100).contains(&item.name.trim().chars().count()) {
+            return Err(Problem::field(
+                format!("/items/{at}/name"),
+                "must have between 1 and 100 characters",
+            ));
+        }
+        if !(0..=10_000_000).contains(&item.price) {
+            return Err(Problem::field(format!("/items/{at}/price"), "must be between 0 and 10,000,000 won"));
+        }
+    }
+    let menu = items.into_iter().zip(1..);
+    let menu = menu
+        .map(|(item, id)| MenuItem { id, name: item.name.trim().into(), price: Won(item.price) })
+        .collect();
+    app.store.set_menu(id, menu).await?;
+    let venue = app.venues.refresh(id).await?.ok_or_else(|| Problem::not_found("venue"))?;
+    Ok(axum::Json(List::whole(venue.menu.iter().map(MenuItemView::from).collect())))
+}
+
+/// A day's reservations, by time.
+#[utoipa::path(get, path = "/api/venues/{id}/reservations", tag = "staff", params(("id" = String, Path), Day),
+    responses((status = 200, body = List<ReservationView>), (status = 403, body = ProblemBody)))]
+pub async fn reservations(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<VenueId>,
+    Query(day): Query<Day>,
+) -> Result<axum::Json<List<ReservationView>>, Problem> {
+    own_venue(&app, &guest, id).await?;
+    let found = app.store.reservations_on(id, day.parsed()?).await?;
+    Ok(axum::Json(List::whole(found.iter().map(ReservationView::from).collect())))
+}

@@ -1,0 +1,274 @@
+//! Tickets: where somebody stands, by asking or by listening, and leaving the line.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use booking::{Outcome, TicketId};
+use fairlane::lane::Position;
+use futures_util::Stream;
+use hyper::HeaderMap;
+use jiff::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::App;
+use super::extract::{Guest, Id};
+use super::language::{self, Language};
+use super::problem::{Problem, ProblemBody};
+use super::views::ReservationView;
+use crate::desk::{Answer, Found, Settled, Ticket};
+
+/// Shown while the pace of a line is not known yet (A11).
+const UNKNOWN_WAIT: u64 = 5;
+/// How often listeners hear where they stand.
+const NEWS: Duration = Duration::from_secs(1);
+
+/// A place in line, briefly: within a slot, tickets are ordered by epoch, then number.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct TicketRef {
+    #[schema(value_type = String)]
+    id: TicketId,
+    epoch: u32,
+    number: u64,
+}
+
+impl From<TicketId> for TicketRef {
+    fn from(id: TicketId) -> Self {
+        Self { id, epoch: id.epoch(), number: id.number() }
+    }
+}
+
+/// A place in line, and what has become of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Ticket)]
+pub struct TicketView {
+    #[schema(value_type = String)]
+    id: TicketId,
+    /// `waiting`, `seated`, `refused` or `left`.
+    state: &'static str,
+    epoch: u32,
+    number: u64,
+    /// How many people are ahead.
+    ahead: usize,
+    /// How many people wait in this line.
+    waiting_count: usize,
+    /// At the measured pace of this line; 5 while that is unknown.
+    pub(super) estimated_wait_seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
+}
+
+/// What the answer to the request is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OutcomeView {
+    /// The status with which the request is answered.
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reservation: Option<ReservationView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<ProblemBody>,
+}
+
+/// Why it was decided so.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    epoch: u32,
+    number: u64,
+    #[schema(value_type = String, format = DateTime)]
+    decided_at: Timestamp,
+    /// The batch that decided it: the version of the slot that it made.
+    batch: u64,
+    party_size: u32,
+    /// What was left when the turn came.
+    left: u32,
+    /// `seated`, or the code of the refusal.
+    code: &'static str,
+}
+
+impl TicketView {
+    /// A ticket that waits.
+    pub fn waiting(id: TicketId, position: Position) -> Self {
+        let wait = position
+            .expected_wait()
+            .map_or(UNKNOWN_WAIT, |wait| wait.as_secs_f64().ceil().clamp(1.0, 86_400.0) as u64);
+        Self { estimated_wait_seconds: wait, ..Self::over(id, "waiting", position) }
+    }
+
+    fn over(id: TicketId, state: &'static str, position: Position) -> Self {
+        Self {
+            id,
+            state,
+            epoch: id.epoch(),
+            number: id.number(),
+            ahead: position.ahead,
+            waiting_count: position.waiting,
+            estimated_wait_seconds: 0,
+            outcome: None,
+            receipt: None,
+        }
+    }
+
+    fn settled(id: TicketId, settled: &Settled, waiting: usize, language: Language) -> Self {
+        let position = Position { ahead: 0, waiting, pace: None };
+        let decision = &settled.decision;
+        let (state, code, outcome) = match &settled.outcome {
+            Outcome::Done(reservation) => {
+                let status = if decision.verdict.is_owners() { 200 } else { 201 };
+                let reservation = Some(ReservationView::from(reservation.as_ref()));
+                ("seated", "seated", OutcomeView { status, reservation, problem: None })
+            }
+            Outcome::Refused(refusal) => {
+                let problem = language::refusal(*refusal).about(id);
+                let status = problem.code.status().as_u16();
+                let body = Some(problem.body(language));
+                ("refused", problem.code.as_str(), OutcomeView { status, reservation: None, problem: body })
+            }
+        };
+        let receipt = Receipt {
+            epoch: id.epoch(),
+            number: id.number(),
+            decided_at: settled.decided_at,
+            batch: settled.batch,
+            party_size: decision.party,
+            left: decision.left,
+            code,
+        };
+        Self { outcome: Some(outcome), receipt: Some(receipt), ..Self::over(id, state, position) }
+    }
+
+    /// A ticket that this process has in memory, as it is now.
+    pub fn of(app: &App, ticket: &Ticket, language: Language) -> Self {
+        let id = ticket.id();
+        let waiting = app.desk.waiting(id.slot);
+        let nowhere = Position { ahead: 0, waiting, pace: None };
+        match ticket.answer() {
+            None => Self::waiting(id, app.desk.position(id)),
+            Some(Answer::Decided(settled)) => Self::settled(id, settled, waiting, language),
+            Some(Answer::Left) => Self::over(id, "left", nowhere),
+            Some(Answer::Failed) => {
+                let problem = Problem::internal().about(id);
+                let outcome =
+                    OutcomeView { status: 500, reservation: None, problem: Some(problem.body(language)) };
+                Self { outcome: Some(outcome), ..Self::over(id, "refused", nowhere) }
+            }
+        }
+    }
+}
+
+/// A ticket of this person; of anybody else there is none.
+async fn own(app: &App, guest: &Guest, id: TicketId) -> Result<Found, Problem> {
+    let found = app.desk.find(id).await?;
+    let owner = match &found {
+        Some(Found::InMemory(ticket)) => Some(ticket.command.person),
+        Some(Found::InLog(logged)) => Some(logged.decision.person),
+        None => None,
+    };
+    found.filter(|_| owner == Some(guest.id)).ok_or_else(|| Problem::not_found("ticket"))
+}
+
+async fn view(app: &App, found: Found, language: Language) -> Result<TicketView, Problem> {
+    match found {
+        Found::InMemory(ticket) => Ok(TicketView::of(app, &ticket, language)),
+        Found::InLog(logged) => {
+            let id = logged.decision.ticket.ok_or_else(|| Problem::not_found("ticket"))?;
+            let waiting = app.desk.waiting(id.slot);
+            Ok(TicketView::settled(id, &app.desk.recall(logged).await?, waiting, language))
+        }
+    }
+}
+
+/// Where a place in line stands, or how it ended.
+#[utoipa::path(get, path = "/api/tickets/{id}", tag = "tickets", params(("id" = String, Path)),
+    responses((status = 200, body = TicketView), (status = 404, body = ProblemBody)))]
+pub async fn look(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<TicketId>,
+    headers: HeaderMap,
+) -> Result<axum::Json<TicketView>, Problem> {
+    let found = own(&app, &guest, id).await?;
+    Ok(axum::Json(view(&app, found, Language::of(&headers)).await?))
+}
+
+/// Leave the line. A ticket that is already being decided returns its outcome; nothing is undone.
+#[utoipa::path(delete, path = "/api/tickets/{id}", tag = "tickets", params(("id" = String, Path)),
+    responses((status = 200, body = TicketView), (status = 404, body = ProblemBody)))]
+pub async fn leave(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<TicketId>,
+    headers: HeaderMap,
+) -> Result<axum::Json<TicketView>, Problem> {
+    let found = own(&app, &guest, id).await?;
+    if let Found::InMemory(ticket) = &found
+        && !app.desk.leave(ticket)
+    {
+        // Its turn has come: the answer is a commit away.
+        ticket.wait(super::managing::PATIENCE).await;
+    }
+    Ok(axum::Json(view(&app, found, Language::of(&headers)).await?))
+}
+
+/// Listen to a place in line: `position` while it waits, then one `outcome`.
+#[utoipa::path(get, path = "/api/tickets/{id}/events", tag = "tickets", params(("id" = String, Path)),
+    responses((status = 200, content_type = "text/event-stream", body = TicketView), (status = 404, body = ProblemBody)))]
+pub async fn events(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<TicketId>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let language = Language::of(&headers);
+    let start = match own(&app, &guest, id).await? {
+        Found::InMemory(ticket) => Listening::To(ticket, None),
+        past @ Found::InLog(_) => Listening::Last(Box::new(view(&app, past, language).await?)),
+    };
+    let stream = futures_util::stream::unfold(start, move |listening| {
+        let app = app.clone();
+        async move { listening.next(&app, language).await }
+    });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
+}
+
+/// A listener: what it waits for, and what it heard last.
+enum Listening {
+    To(Arc<Ticket>, Option<(usize, u64)>),
+    Last(Box<TicketView>),
+    Done,
+}
+
+impl Listening {
+    async fn next(self, app: &App, language: Language) -> Option<(Result<Event, Infallible>, Self)> {
+        let (ticket, mut heard) = match self {
+            Self::To(ticket, heard) => (ticket, heard),
+            Self::Last(view) => return Some((event("outcome", &view), Self::Done)),
+            Self::Done => return None,
+        };
+        loop {
+            let view = TicketView::of(app, &ticket, language);
+            if view.state != "waiting" {
+                return Some((event("outcome", &view), Self::Done));
+            }
+            let news = (view.ahead, view.estimated_wait_seconds);
+            if heard.replace(news) != Some(news) {
+                return Some((event("position", &view), Self::To(ticket, heard)));
+            }
+            tokio::select! {
+                () = app.stopping.cancelled() => return None,
+                () = ticket.changed_within(NEWS) => {}
+            }
+        }
+    }
+}
+
+fn event(name: &str, view: &TicketView) -> Result<Event, Infallible> {
+    // A view is plain data: writing it cannot fail.
+    Ok(Event::default().event(name).data(serde_json::to_string(view).unwrap_or_default()))
+}

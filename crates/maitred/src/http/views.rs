@@ -1,0 +1,171 @@
+//! What clients see of the domain: the shapes of the contract.
+
+use booking::venue::{Kind, StartTime, WeekTimes};
+use booking::{Inventory, Reservation, ReservationId, Status, Table, Venue, VenueId, policy::Policy};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::tickets::TicketRef;
+
+/// Part of a list, and where to go on.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct List<T> {
+    /// This part.
+    pub items: Vec<T>,
+    /// Send it as `cursor` for the next part.
+    pub next: Option<String>,
+}
+
+impl<T> List<T> {
+    /// A list that has no further part.
+    pub fn whole(items: Vec<T>) -> Self {
+        Self { items, next: None }
+    }
+}
+
+/// A reservation.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Reservation)]
+pub struct ReservationView {
+    #[schema(value_type = String)]
+    id: ReservationId,
+    #[schema(value_type = String, example = "TEMPORARY")]
+    status: Status,
+    #[schema(value_type = String)]
+    venue_id: VenueId,
+    #[schema(value_type = String, format = Date)]
+    date: Date,
+    #[schema(value_type = String, example = "12:00")]
+    time: StartTime,
+    /// The name it is made out to.
+    name: String,
+    party_size: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<u32>,
+    payment: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    items: Vec<OrderView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// What has to be paid now, in won.
+    amount_due: i64,
+    amount_paid: i64,
+    amount_refunded: i64,
+    /// What is still to be returned, while a refund is pending.
+    refund_due: i64,
+    /// Until when it must be paid; null once it is.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// The place in line that won it.
+    ticket: TicketRef,
+    /// The expired reservation that this one stands in for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    reseats: Option<ReservationId>,
+}
+
+/// Something ordered ahead.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderView {
+    menu_item_id: String,
+    name: String,
+    price: i64,
+    quantity: u32,
+}
+
+impl From<&Reservation> for ReservationView {
+    fn from(r: &Reservation) -> Self {
+        let items = r.order.iter().map(|line| OrderView {
+            menu_item_id: line.item.to_string(),
+            name: line.name.to_string(),
+            price: line.price.0,
+            quantity: line.quantity,
+        });
+        Self {
+            id: r.id,
+            status: r.status(),
+            venue_id: r.slot.venue(),
+            date: r.slot.date(),
+            time: StartTime(r.slot.time()),
+            name: r.name.to_string(),
+            party_size: r.party,
+            table: r.table,
+            payment: r.payment.as_str(),
+            items: items.collect(),
+            note: r.note.as_ref().map(|note| note.to_string()),
+            amount_due: r.amount_due().0,
+            amount_paid: r.paid.0,
+            amount_refunded: r.refunded.0,
+            refund_due: r.refund_due.0,
+            expires_at: (r.status() == Status::Temporary).then_some(r.expires_at),
+            created_at: r.created_at,
+            ticket: r.ticket.into(),
+            reseats: r.reseats,
+        }
+    }
+}
+
+/// A venue.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Venue)]
+pub struct VenueView {
+    #[schema(value_type = String)]
+    id: VenueId,
+    name: String,
+    #[schema(value_type = String, example = "restaurant")]
+    kind: Kind,
+    /// `places` or `tables`.
+    inventory: &'static str,
+    /// Whether one reservation takes the whole slot.
+    exclusive: bool,
+    /// How much a slot offers: people, tables, or one reservation where it is exclusive.
+    capacity: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<TableView>>)]
+    tables: Option<Vec<Table>>,
+    time_zone: String,
+    #[schema(value_type = Object)]
+    times: WeekTimes,
+    book_ahead_days: u16,
+    #[schema(value_type = Object)]
+    policy: Policy,
+}
+
+/// A table.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Table)]
+#[serde(rename_all = "camelCase")]
+pub struct TableView {
+    number: u32,
+    seats: u32,
+}
+
+impl From<&Venue> for VenueView {
+    fn from(venue: &Venue) -> Self {
+        let settings = &venue.settings;
+        let (inventory, tables) = match &settings.inventory {
+            Inventory::Places { .. } | Inventory::Exclusive => ("places", None),
+            Inventory::Tables { tables } => ("tables", Some(tables.clone())),
+        };
+        Self {
+            id: venue.id,
+            name: settings.name.clone(),
+            kind: settings.kind,
+            inventory,
+            exclusive: settings.inventory == Inventory::Exclusive,
+            capacity: settings.inventory.capacity(),
+            tables,
+            time_zone: settings.time_zone.name().to_owned(),
+            times: settings.times.clone(),
+            book_ahead_days: settings.book_ahead_days,
+            policy: settings.policy.clone(),
+        }
+    }
+}

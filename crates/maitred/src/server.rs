@@ -1,0 +1,147 @@
+//! The server as a whole: put together at the start, taken apart at the end with nothing left behind.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use fairlane::lane::Bounds;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use store::Store;
+use tokio::net::TcpSocket;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::{Admission, Keys};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::desk::{self, Desk};
+use crate::http::{self, App};
+use crate::passwords::Passwords;
+use crate::signing::Signer;
+use crate::sweeps;
+use crate::venues::Venues;
+
+/// Who is in line when the server stops is decided within this time, or not at all.
+const LAST_DECISIONS: Duration = Duration::from_secs(5);
+/// Requests under way are answered within this time.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+
+/// A running server.
+pub struct Server {
+    address: SocketAddr,
+    stopping: CancellationToken,
+    listening: JoinHandle<()>,
+    sweeping: JoinHandle<()>,
+    runners: Vec<JoinHandle<()>>,
+    app: Arc<App>,
+}
+
+/// Opens the database in a folder, making both where they are missing.
+pub fn open_store(data: &Path) -> anyhow::Result<Store> {
+    std::fs::create_dir_all(data)
+        .with_context(|| format!("cannot make the data folder {}", data.display()))?;
+    let path = data.join("maitred.db");
+    Store::open(&path).with_context(|| format!("cannot open the database {}", path.display()))
+}
+
+/// The signer of the configuration, or the one kept beside the database.
+pub fn signer(config: &Config) -> anyhow::Result<Signer> {
+    match &config.token.signing_key {
+        Some(key) => Signer::from_text(key),
+        None => {
+            std::fs::create_dir_all(&config.data)
+                .with_context(|| format!("cannot make the data folder {}", config.data.display()))?;
+            Signer::kept_in(&config.data)
+        }
+    }
+}
+
+impl Server {
+    /// Starts serving over a store.
+    pub async fn start(config: &Config, store: Store, clock: Clock) -> anyhow::Result<Self> {
+        let store = Arc::new(store);
+        let venues = Arc::new(Venues::new(store.clone()));
+        let keys = Arc::new(Keys::default());
+        let bounds = Bounds {
+            lane: config.lane.max_waiting,
+            total: config.lane.max_total,
+            batch: config.lane.max_batch,
+        };
+        let limits = desk::Limits { bounds, runners: config.lane.runners };
+        let (desk, runners) =
+            Desk::open(store.clone(), venues.clone(), keys.clone(), clock.clone(), limits).await?;
+        let stopping = CancellationToken::new();
+        let app = Arc::new(App {
+            admission: Admission::new(desk.clone(), store.clone(), keys),
+            store,
+            desk,
+            venues,
+            clock,
+            signer: signer(config)?,
+            passwords: Passwords::default(),
+            token_lifetime: config.token_lifetime(),
+            metrics: recorder(),
+            stopping: stopping.clone(),
+        });
+        let listener = listen(config.listen)?;
+        let address = listener.local_addr()?;
+        let limits = http::Limits {
+            connections: config.http.max_connections,
+            head: Duration::from_secs(config.http.head_seconds),
+            farewell: LAST_DECISIONS + LAST_ANSWERS,
+        };
+        let listening =
+            tokio::spawn(http::serve(listener, http::router(app.clone()), limits, stopping.clone()));
+        let sweeping = tokio::spawn(sweeps::run(app.clone()));
+        Ok(Self { address, stopping, listening, sweeping, runners, app })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What its handlers work with.
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// Takes nobody in any more, decides and answers who is there, and ends every task.
+    pub async fn stop(self) {
+        self.stopping.cancel();
+        self.app.desk.close(LAST_DECISIONS).await;
+        for task in self.runners.into_iter().chain([self.listening, self.sweeping]) {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a task ended badly");
+            }
+        }
+        // On a thread of its own: it waits for the store's threads.
+        let app = self.app.clone();
+        let _ = tokio::task::spawn_blocking(move || app.store.close()).await;
+    }
+}
+
+fn listen(address: SocketAddr) -> anyhow::Result<tokio::net::TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket
+        .bind(address)
+        .with_context(|| format!("cannot listen on {address}; choose another with --listen"))?;
+    Ok(socket.listen(4_096)?)
+}
+
+/// The recorder of this process; all servers in it share one.
+fn recorder() -> PrometheusHandle {
+    static RECORDER: std::sync::OnceLock<PrometheusHandle> = std::sync::OnceLock::new();
+    RECORDER
+        .get_or_init(|| {
+            let recorder = PrometheusBuilder::new().build_recorder();
+            let handle = recorder.handle();
+            // Fails only where somebody embeds the server and records elsewhere: then /metrics stays empty.
+            let _ = metrics::set_global_recorder(recorder);
+            handle
+        })
+        .clone()
+}

@@ -1,0 +1,60 @@
+//! Sweeps tidy up: each is bounded, idempotent and takes no input. Nothing depends on them for being right: an expired
+//! hold is free the moment it expires, a sweep only writes that down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use booking::Action;
+use jiff::SignedDuration;
+use store::Error;
+
+use crate::http::App;
+
+const PERIOD: Duration = Duration::from_secs(1);
+/// Every so many periods, what is merely large is made smaller.
+const SELDOM: u32 = 30;
+/// Rows that one sweep takes on.
+const BOUND: u32 = 500;
+/// How long a key is remembered.
+const KEY_AGE: SignedDuration = SignedDuration::from_hours(24);
+
+/// Sweeps until the server stops.
+pub async fn run(app: Arc<App>) {
+    for round in 0u32.. {
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            () = tokio::time::sleep(PERIOD) => {}
+        }
+        if let Err(error) = sweep(&app, round).await {
+            tracing::warn!(%error, "a sweep was cut short; the next one goes on");
+        }
+    }
+}
+
+async fn sweep(app: &App, round: u32) -> Result<(), Error> {
+    expire_holds(app).await?;
+    if round.is_multiple_of(SELDOM) {
+        app.store.forget_keys(app.clock.now().saturating_sub(KEY_AGE).unwrap_or_default(), BOUND).await?;
+        app.admission.tidy();
+        let yesterday = app.clock.now().saturating_sub(SignedDuration::from_hours(48)).unwrap_or_default();
+        let yesterday = jiff::tz::TimeZone::UTC.to_datetime(yesterday).date();
+        app.desk.tidy(|slot| slot.date() < yesterday);
+        app.metrics.run_upkeep();
+    }
+    Ok(())
+}
+
+/// Writes down which holds have expired, in their slots' lanes like everything else.
+async fn expire_holds(app: &App) -> Result<(), Error> {
+    let overdue = app.store.overdue(app.clock.now(), BOUND).await?;
+    let entered = overdue.into_iter().filter_map(|hold| {
+        let action = Action::Expire { reservation: hold.reservation };
+        app.admission.manage(hold.slot, hold.person, action).ok()
+    });
+    // All are in line before any is waited for, so that one batch takes them together.
+    let tickets: Vec<_> = entered.collect();
+    for ticket in tickets {
+        ticket.wait(PERIOD).await;
+    }
+    Ok(())
+}
