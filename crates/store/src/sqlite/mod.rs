@@ -129,3 +129,22 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
 fn millis(at: Timestamp) -> i64 {
     at.as_millisecond()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asked of the connection itself: `synchronous` is not kept in the file.
+    #[test]
+    fn the_writer_syncs_every_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let connection = connect(&dir.path().join("maitred.db"), flags).unwrap();
+        let pragma = |name: &str| {
+            connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+        };
+        assert_eq!(pragma("journal_mode"), Ok(rusqlite::types::Value::Text("wal".into())));
+        assert_eq!(pragma("synchronous"), Ok(rusqlite::types::Value::Integer(2)));
+        assert_eq!(pragma("foreign_keys"), Ok(rusqlite::types::Value::Integer(1)));
+    }
+}
