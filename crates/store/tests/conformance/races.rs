@@ -126,6 +126,10 @@ async fn two(world: &World) -> [Arc<Store>; 2] {
     [world.database.open().await, world.database.open().await]
 }
 
+async fn two_careless(world: &World) -> [Arc<Store>; 2] {
+    [world.database.open_careless().await, world.database.open_careless().await]
+}
+
 const ONE_WINS: Rounds = Rounds { one_won: ROUNDS.unsigned_abs() as u32, oversold: 0 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -139,6 +143,21 @@ async fn the_version_alone_keeps_the_table_from_being_sold_twice() {
     let world = World::new(tables(1)).await;
     world.database.drop_unique_indexes();
     assert_eq!(race(&world, two(&world).await).await, ONE_WINS);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_indexes_alone_keep_the_table_from_being_sold_twice() {
+    let world = World::new(tables(1)).await;
+    assert_eq!(race(&world, two_careless(&world).await).await, ONE_WINS);
+}
+
+/// The control of the three above: without version and indexes the same race sells the table twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_version_and_indexes_the_table_is_sold_twice() {
+    let world = World::new(tables(1)).await;
+    world.database.drop_unique_indexes();
+    let rounds = race(&world, two_careless(&world).await).await;
+    assert!(rounds.oversold > 0, "{rounds:?}");
 }
 
 #[tokio::test]
