@@ -64,9 +64,9 @@ fn store(connection: &Connection, batch: &Batch, version: u64) -> Result<u64, Co
 
 /// The condition: moves the slot's version on, from exactly the one that the batch was decided from.
 fn advance(connection: &Connection, batch: &Batch) -> Result<u64, CommitError> {
-    let venue_sql = "SELECT version = ?2 FROM venue WHERE id = ?1";
+    let venue_sql = "SELECT 1 FROM venue WHERE id = ?1 AND version = ?2";
     let venue = params![batch.slot.venue().0, batch.venue_version];
-    if !connection.prepare_cached(venue_sql)?.query_row(venue, |row| row.get::<_, bool>(0))? {
+    if !connection.prepare_cached(venue_sql)?.exists(venue)? {
         return Err(CommitError::Stale);
     }
     let sql = if batch.slot_version == 0 {

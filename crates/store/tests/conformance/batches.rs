@@ -172,6 +172,16 @@ async fn nothing_of_a_batch_is_stored_on_another_version_of_the_venue() {
 }
 
 #[tokio::test]
+async fn nothing_of_a_batch_is_stored_for_a_venue_that_is_not_there() {
+    let world = World::new(places(20)).await;
+    let elsewhere = SlotId::from_i64(world.slot(12).to_i64() + (1 << 32));
+    let batch = world.empty_batch(&Slot::empty(elsewhere));
+    let answer = world.store.commit(batch).await;
+    assert!(matches!(answer, Err(CommitError::Stale)), "{answer:?}");
+    assert_eq!(world.load(elsewhere).await.version, 0);
+}
+
+#[tokio::test]
 async fn nothing_of_a_batch_is_stored_when_a_wallet_falls_short() {
     let world = World::new(places(20)).await;
     let mut everything = Everything::new(&world).await;
