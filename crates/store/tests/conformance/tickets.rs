@@ -141,3 +141,22 @@ async fn a_ticket_that_was_never_decided_is_not_found() {
     }
     assert!(world.store.decided(first.ticket).await.unwrap().is_some());
 }
+
+/// After a line was lost, people come back one by one with the tickets they hold, among those of the line's new life.
+#[tokio::test]
+async fn tickets_of_an_older_life_are_found_among_those_of_a_newer_one() {
+    let world = World::new(places(100)).await;
+    let slot = world.slot(12);
+    let mut tickets = vec![];
+    for who in 1..=20 {
+        let straggler = world.book(slot, who, 1);
+        let mut newcomer = world.book(slot, 100 + who, 1);
+        newcomer.ticket = TicketId::new(slot, 2, u64::from(who));
+        tickets.extend([straggler.ticket, newcomer.ticket]);
+        world.run(&[straggler, newcomer]).await;
+    }
+    for ticket in tickets {
+        let logged = world.store.decided(ticket).await.unwrap();
+        assert_eq!(logged.and_then(|logged| logged.decision.ticket), Some(ticket));
+    }
+}
