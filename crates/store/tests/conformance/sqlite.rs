@@ -1,5 +1,7 @@
 //! What only SQLite has: a file, its log, and others who hold it.
 
+use std::sync::Barrier;
+
 use store::{CommitError, Error, Store};
 
 use crate::database::Database;
@@ -32,6 +34,27 @@ async fn a_file_that_somebody_else_holds_is_unavailable_until_they_let_go() {
     world.store.ping().await.unwrap();
     world.run(&[command]).await;
     assert_eq!(world.load(slot.id).await.people(), 2);
+}
+
+#[test]
+fn processes_that_start_at_once_on_a_new_file_all_open_it() {
+    for _ in 0..10 {
+        let database = Database::new();
+        let start = Barrier::new(4);
+        std::thread::scope(|threads| {
+            let openings: Vec<_> = (0..4)
+                .map(|_| {
+                    threads.spawn(|| {
+                        start.wait();
+                        Store::open(&database.path()).map(|store| store.close())
+                    })
+                })
+                .collect();
+            for opening in openings {
+                opening.join().unwrap().unwrap();
+            }
+        });
+    }
 }
 
 #[test]
