@@ -37,6 +37,15 @@ async fn a_venue_is_read_back_as_it_was_made() {
 }
 
 #[tokio::test]
+async fn what_is_answered_to_whoever_made_a_venue_is_what_is_stored() {
+    let world = World::new(places(20)).await;
+    let menu = vec![item(2, "soup", 5_000), item(1, "rice", 1_000)];
+    let staff = vec![person(2), person(1), person(2)];
+    let added = world.store.add_venue(settings(places(20)), menu, staff).await.unwrap();
+    assert_eq!(world.store.venue(added.id).await.unwrap(), Some(added));
+}
+
+#[tokio::test]
 async fn settings_are_replaced_only_at_the_version_that_was_read() {
     let world = World::new(places(20)).await;
     let id = world.venue.id;
