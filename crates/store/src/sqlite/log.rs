@@ -15,11 +15,12 @@ impl Sqlite {
         self.readers
             .ask(move |connection| {
                 // Each side of a line is decided in order, so the first batch that reaches this far has the ticket.
+                // Only tickets that come back late from an older life of the line make ranges overlap.
                 let sides = [
                     "SELECT version, decided_at, decisions FROM decision INDEXED BY decision_by_guest \
-                     WHERE slot_id = ?1 AND guests_to >= ?2 AND guests_from <= ?2 ORDER BY guests_to LIMIT 4",
+                     WHERE slot_id = ?1 AND guests_to >= ?2 AND guests_from <= ?2 ORDER BY guests_to",
                     "SELECT version, decided_at, decisions FROM decision INDEXED BY decision_by_owner \
-                     WHERE slot_id = ?1 AND owners_to >= ?2 AND owners_from <= ?2 ORDER BY owners_to LIMIT 4",
+                     WHERE slot_id = ?1 AND owners_to >= ?2 AND owners_from <= ?2 ORDER BY owners_to",
                 ];
                 for sql in sides {
                     let mut batches = connection.prepare_cached(sql)?;

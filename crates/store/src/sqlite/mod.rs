@@ -15,10 +15,10 @@ mod wallet;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::Error;
 use reader::Readers;
@@ -30,6 +30,8 @@ mod embedded {
 
 /// How long a statement waits for another process that holds the file: then it is for the caller to try again.
 const BUSY: Duration = Duration::from_millis(250);
+/// How long a process that starts waits for others that start.
+const STARTING: Duration = Duration::from_secs(10);
 const READERS: usize = 3;
 
 /// The store over one SQLite file.
@@ -54,7 +56,7 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::migrate(path)?;
         let writer = Writer::start(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)?;
-        let readers = Readers::start(READERS, || connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
+        let readers = Readers::start(READERS, || Ok(connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?))?;
         Ok(Self {
             writer,
             readers,
@@ -67,10 +69,17 @@ impl Sqlite {
     /// Brings the file to this version's schema; names the steps that were taken.
     pub fn migrate(path: &Path) -> Result<Vec<String>, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut connection = connect(path, flags)?;
-        // Another process that starts at the same moment waits here.
-        connection.busy_timeout(Duration::from_secs(10))?;
-        let report = embedded::migrations::runner().run(&mut connection).map_err(Error::unavailable)?;
+        let mut connection = connect_to_new(path, flags)?;
+        connection.busy_timeout(STARTING)?;
+        connection.set_transaction_behavior(TransactionBehavior::Immediate);
+        // One transaction for the steps and their record: a crash in between would leave tables that the next start
+        // tries to make again.
+        let runner = embedded::migrations::runner().set_grouped(true);
+        // Whoever looked before another process had finished fails on what that one has made, and finds it recorded.
+        let report = runner
+            .run(&mut connection)
+            .or_else(|_| runner.run(&mut connection))
+            .map_err(Error::unavailable)?;
         Ok(report.applied_migrations().iter().map(|step| step.to_string()).collect())
     }
 
@@ -108,7 +117,23 @@ impl Sqlite {
     }
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+/// Two processes that turn a new file to WAL at the same moment both hold it for reading already, and SQLite refuses
+/// one of them at once instead of waiting: it has to come again.
+fn connect_to_new(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let give_up = Instant::now() + STARTING;
+    loop {
+        match connect(path, flags) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < give_up =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            connected => return connected,
+        }
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -128,4 +153,23 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
 /// Instants are kept in milliseconds.
 fn millis(at: Timestamp) -> i64 {
     at.as_millisecond()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asked of the connection itself: `synchronous` is not kept in the file.
+    #[test]
+    fn the_writer_syncs_every_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let connection = connect(&dir.path().join("maitred.db"), flags).unwrap();
+        let pragma = |name: &str| {
+            connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+        };
+        assert_eq!(pragma("journal_mode"), Ok(rusqlite::types::Value::Text("wal".into())));
+        assert_eq!(pragma("synchronous"), Ok(rusqlite::types::Value::Integer(2)));
+        assert_eq!(pragma("foreign_keys"), Ok(rusqlite::types::Value::Integer(1)));
+    }
 }

@@ -41,7 +41,7 @@ impl Sqlite {
                     let sql = "INSERT OR IGNORE INTO staff (venue_id, person) VALUES (?, ?)";
                     connection.execute(sql, params![id.0, Wide(person.0)])?;
                 }
-                Ok(Venue { id, version: 1, settings, menu, staff })
+                load(connection, id)?.ok_or(Error::Unreadable { what: "a venue just made" })
             })
             .await
     }

@@ -46,10 +46,9 @@ where
 
     fn tell(self: Box<Self>, committed: Result<(), Error>) {
         let result = match (committed, self.result) {
-            // A refusal stands whether or not the others were committed: nothing of it was kept.
-            (_, Some(Err(refusal))) => Err(refusal),
             (Ok(()), Some(done)) => done,
             (Ok(()), None) => Err(Error::Closed.into()),
+            // A refusal falls with the transaction too: what it came from may have been written by a piece before it.
             (Err(error), _) => Err(error.into()),
         };
         // Whoever asked may have gone; what was committed stays committed.
@@ -126,4 +125,47 @@ fn write_pieces(connection: &Connection, group: &mut [Box<dyn Piece>]) -> Result
     }
     connection.prepare_cached("COMMIT")?.execute([])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(
+        work: impl FnOnce(&Connection) -> Result<(), Error> + Send + 'static,
+    ) -> (Box<dyn Piece>, oneshot::Receiver<Result<(), Error>>) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Work { work: Some(work), result: None, reply }), answer)
+    }
+
+    /// A stand-in for what a piece finds out by reading what the piece before it has written.
+    fn refuse_if_any_row(connection: &Connection) -> Result<(), Error> {
+        let rows: u32 = connection.query_row("SELECT count(*) FROM child", [], |row| row.get(0))?;
+        if rows > 0 { Err(Error::Unreadable { what: "a refusal" }) } else { Ok(()) }
+    }
+
+    #[test]
+    fn a_refusal_falls_with_the_transaction_in_which_it_was_found() {
+        let connection = Connection::open_in_memory().unwrap();
+        // A reference that is checked at COMMIT makes COMMIT itself fail.
+        let schema = "PRAGMA foreign_keys = ON; CREATE TABLE parent (id INTEGER PRIMARY KEY); \
+                      CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);";
+        connection.execute_batch(schema).unwrap();
+        let orphan = |connection: &Connection| {
+            connection.execute("INSERT INTO child VALUES (7)", [])?;
+            Ok(())
+        };
+        let ((first, told_first), (second, told_second)) = (piece(orphan), piece(refuse_if_any_row));
+        let mut group = vec![first, second];
+
+        let committed = write_group(&connection, &mut group);
+        group.into_iter().for_each(|piece| piece.tell(committed.clone()));
+
+        for told in [told_first, told_second] {
+            let told = told.blocking_recv().unwrap();
+            assert!(matches!(told, Err(Error::Unavailable(_))), "{told:?}");
+        }
+        assert!(connection.is_autocommit(), "the next transaction can begin");
+        refuse_if_any_row(&connection).unwrap();
+    }
 }

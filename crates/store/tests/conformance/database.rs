@@ -1,0 +1,47 @@
+//! A database of a test's own, thrown away with it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use store::Store;
+use tempfile::TempDir;
+
+pub struct Database {
+    dir: TempDir,
+}
+
+impl Database {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// Opens it. Opened twice, it is what two processes have.
+    pub async fn open(&self) -> Arc<Store> {
+        Arc::new(self.opened())
+    }
+
+    /// Opens it with the conditions on versions switched off.
+    pub async fn open_careless(&self) -> Arc<Store> {
+        let careless = store::sqlite::Controls { version_check: false };
+        Arc::new(self.opened().with_controls(careless))
+    }
+
+    /// Takes away what the schema says about one place a person and one party a table.
+    pub fn drop_unique_indexes(&self) {
+        let drop = "DROP INDEX one_place_a_person; DROP INDEX one_party_a_table;";
+        self.connect().execute_batch(drop).unwrap();
+    }
+
+    /// A connection past the store.
+    pub fn connect(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.path()).unwrap()
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("maitred.db")
+    }
+
+    fn opened(&self) -> Store {
+        Store::open(&self.path()).unwrap()
+    }
+}

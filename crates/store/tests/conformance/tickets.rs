@@ -1,0 +1,162 @@
+//! Tickets and keys: whatever was decided once is found again, and is not decided twice.
+
+use std::sync::Arc;
+
+use booking::*;
+use store::CommitError;
+
+use crate::world::{World, done, person, places};
+
+#[tokio::test]
+async fn a_ticket_that_won_does_not_win_again() {
+    let world = World::new(places(20)).await;
+    let slot = world.slot(12);
+    let won = world.book(slot, 1, 2);
+    let first = done(&world.run(std::slice::from_ref(&won)).await[0]);
+    world.run(&[world.cancel(&first)]).await;
+
+    // The same request again, as after a crash, and the same ticket with another request.
+    let mut other = world.book(slot, 1, 2);
+    other.ticket = won.ticket;
+    for again in [won.clone(), other] {
+        let commands = [world.book(slot, 2, 2), again, world.book(slot, 3, 2)];
+        let (batch, _) = world.decide(&world.load(slot).await, &commands).await;
+        let answer = world.store.commit(batch).await;
+        assert!(matches!(answer, Err(CommitError::Decided(ticket)) if ticket == won.ticket), "{answer:?}");
+        assert_eq!((world.load(slot).await.version, world.load(slot).await.people()), (2, 0));
+    }
+
+    // Left out, it does not stand in the way of the others, and is answered from the log.
+    world.run(&[world.book(slot, 2, 2), world.book(slot, 3, 2)]).await;
+    let logged = world.store.decided(won.ticket).await.unwrap().unwrap();
+    assert_eq!((logged.batch, logged.decision.reservation), (1, Some(first.id)));
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_one_request_of_one_person() {
+    let world = World::new(places(20)).await;
+    let slot = world.slot(12);
+    let commit = async |who: u32, key: &str| {
+        let command = world.book(slot, who, 1);
+        let (mut batch, _) = world.decide(&world.load(slot).await, std::slice::from_ref(&command)).await;
+        batch.keys.push(world.key(who, key, command.ticket));
+        (command.ticket, world.store.commit(batch).await)
+    };
+    let (first, stored) = commit(1, "click").await;
+    stored.unwrap();
+    let found = world.store.request_key(person(1), "click".into()).await.unwrap();
+    assert_eq!(found, Some(world.key(1, "click", first).request));
+    for (who, key) in [(1, "clack"), (2, "click")] {
+        assert_eq!(world.store.request_key(person(who), key.into()).await.unwrap(), None);
+    }
+    commit(2, "click").await.1.unwrap();
+
+    world.run(&[world.cancel(&world.row(holder(&world, 1).await).await.unwrap())]).await;
+    let (second, refused) = commit(1, "click").await;
+    assert!(matches!(refused, Err(CommitError::KeyUsed(ticket)) if ticket == second), "{refused:?}");
+    assert_eq!(world.load(slot).await.people(), 1);
+    let found = world.store.request_key(person(1), "click".into()).await.unwrap();
+    assert_eq!(found.unwrap().ticket, first);
+}
+
+async fn holder(world: &World, who: u32) -> ReservationId {
+    world.load(world.slot(12)).await.of_person(person(who)).unwrap()
+}
+
+#[tokio::test]
+async fn keys_are_forgotten_by_age_and_a_few_at_a_time() {
+    let mut world = World::new(places(20)).await;
+    let slot = world.slot(12);
+    let start = world.now;
+    for n in 0..5 {
+        let mut batch = world.empty_batch(&world.load(slot).await);
+        let ticket = TicketId::new(slot, 1, world.number());
+        batch.keys = vec![world.key(1, &format!("a{n}"), ticket), world.key(1, &format!("b{n}"), ticket)];
+        world.store.commit(batch).await.unwrap();
+        world.wait(1);
+    }
+    let kept = async || {
+        let mut kept = vec![];
+        for n in 0..5 {
+            kept.push(world.store.request_key(person(1), format!("a{n}")).await.unwrap().is_some());
+        }
+        kept
+    };
+    assert_eq!(world.store.forget_keys(start, 100).await.unwrap(), 0);
+    let before = start + jiff::SignedDuration::from_secs(3);
+    let mut forgotten = vec![];
+    for _ in 0..3 {
+        forgotten.push(world.store.forget_keys(before, 4).await.unwrap());
+    }
+    assert_eq!(forgotten, [4, 2, 0]);
+    assert_eq!(kept().await, [false, false, false, true, true]);
+}
+
+#[tokio::test]
+async fn every_ticket_is_found_in_the_log_of_many_batches() {
+    let world = World::new(places(45)).await;
+    let slot = world.slot(12);
+    let (mut expected, mut seated) = (vec![], Vec::<Arc<Reservation>>::new());
+    // Guests wait in a long line; owners come later and go first, sometimes without a guest beside them.
+    let mut guests = (1..=60).map(|who| world.book(slot, who, 1)).collect::<Vec<_>>().into_iter();
+    for batch in 1..=40 {
+        let (owners, bookers) = match batch {
+            _ if batch % 4 == 0 => (1, 0),
+            _ if batch % 3 == 0 => (2, 2),
+            _ => (0, 2),
+        };
+        let owners = seated.drain(..owners).map(|r| world.cancel(&r)).collect::<Vec<_>>();
+        let commands: Vec<_> = owners.into_iter().chain(guests.by_ref().take(bookers)).collect();
+        for (command, outcome) in commands.iter().zip(world.run(&commands).await) {
+            expected.push((command.ticket, command.action.verdict(), batch));
+            if let (Action::Book(_), Outcome::Done(reservation)) = (&command.action, outcome) {
+                seated.push(reservation);
+            }
+        }
+        // Numbers that nobody ever used lie between.
+        world.number();
+    }
+    assert_eq!(expected.len(), 60 + 10 + 2 * 10);
+    for (ticket, verdict, batch) in expected {
+        let logged = world.store.decided(ticket).await.unwrap().unwrap();
+        assert_eq!((logged.decision.ticket, logged.decision.verdict), (Some(ticket), verdict));
+        assert_eq!(logged.batch, batch, "{ticket:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_that_was_never_decided_is_not_found() {
+    let world = World::new(places(20)).await;
+    let (slot, other) = (world.slot(12), world.slot(13));
+    let before = world.book(slot, 1, 1);
+    let first = world.seat(slot, 2, 1).await;
+    let between = world.book(slot, 3, 1);
+    world.run(&[world.cancel(&first), world.book(slot, 4, 1)]).await;
+    let after = world.book(slot, 5, 1);
+    let number = first.ticket.number();
+    let nobody =
+        [TicketId::new(slot, 0, number), TicketId::new(slot, 2, number), TicketId::new(other, 1, number)];
+    for ticket in [before.ticket, between.ticket, after.ticket].into_iter().chain(nobody) {
+        assert_eq!(world.store.decided(ticket).await.unwrap(), None, "{ticket:?}");
+    }
+    assert!(world.store.decided(first.ticket).await.unwrap().is_some());
+}
+
+/// After a line was lost, people come back one by one with the tickets they hold, among those of the line's new life.
+#[tokio::test]
+async fn tickets_of_an_older_life_are_found_among_those_of_a_newer_one() {
+    let world = World::new(places(100)).await;
+    let slot = world.slot(12);
+    let mut tickets = vec![];
+    for who in 1..=20 {
+        let straggler = world.book(slot, who, 1);
+        let mut newcomer = world.book(slot, 100 + who, 1);
+        newcomer.ticket = TicketId::new(slot, 2, u64::from(who));
+        tickets.extend([straggler.ticket, newcomer.ticket]);
+        world.run(&[straggler, newcomer]).await;
+    }
+    for ticket in tickets {
+        let logged = world.store.decided(ticket).await.unwrap();
+        assert_eq!(logged.and_then(|logged| logged.decision.ticket), Some(ticket));
+    }
+}
