@@ -9,7 +9,7 @@ use confique::{Config as _, Layer as _};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, confique::Config)]
-#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+#[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Config {
     /// Where to listen.
     #[config(env = "MAITRED_LISTEN", default = "127.0.0.1:8080")]
@@ -33,7 +33,7 @@ pub struct Config {
 
 /// How long lines may be, and how they are run.
 #[derive(Debug, Clone, confique::Config)]
-#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+#[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Lane {
     /// People who may wait for one slot; whoever comes after them is told `line-full`.
     #[config(env = "MAITRED_LANE_MAX_WAITING", default = 200_000)]
@@ -51,7 +51,7 @@ pub struct Lane {
 
 /// What the listener bears.
 #[derive(Debug, Clone, confique::Config)]
-#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+#[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Http {
     /// Connections at the same time.
     #[config(env = "MAITRED_HTTP_MAX_CONNECTIONS", default = 12_000)]
@@ -63,7 +63,7 @@ pub struct Http {
 
 /// Access tokens.
 #[derive(Clone, confique::Config)]
-#[config(layer_attr(derive(Clone)), layer_attr(serde(deny_unknown_fields)))]
+#[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Token {
     /// Seconds that an access token is good.
     #[config(env = "MAITRED_TOKEN_SECONDS", default = 3_600)]
@@ -75,7 +75,7 @@ pub struct Token {
 
 /// The log.
 #[derive(Debug, Clone, confique::Config)]
-#[config(layer_attr(derive(Debug, Clone)), layer_attr(serde(deny_unknown_fields)))]
+#[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Log {
     /// What is logged: a level, or directives such as `info,maitred=debug`.
     #[config(env = "MAITRED_LOG_FILTER", default = "info")]
@@ -100,12 +100,6 @@ impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = self.signing_key.as_ref().map(|_| "(set)");
         f.debug_struct("Token").field("seconds", &self.seconds).field("signing_key", &key).finish()
-    }
-}
-
-impl std::fmt::Debug for <Token as confique::Config>::Layer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token")
     }
 }
 

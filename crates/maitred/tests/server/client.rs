@@ -1,0 +1,137 @@
+//! A small HTTP client that speaks JSON and keeps connections alive.
+
+use axum::body::Body;
+use http_body_util::BodyExt;
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::client::legacy::Client as Pool;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+/// Everybody's connections to one server.
+#[derive(Clone)]
+pub struct Client {
+    pool: Pool<HttpConnector, Body>,
+    pub base: String,
+}
+
+/// An answer, read to its end.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
+    }
+
+    /// The code of a problem, after checking that it has the form of one.
+    pub fn code(&self) -> String {
+        let problem = self.json();
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        assert_eq!(problem["status"], self.status.as_u16(), "{self:?}");
+        for member in ["type", "title", "detail"] {
+            assert!(problem[member].as_str().is_some_and(|text| !text.is_empty()), "{member} of {self:?}");
+        }
+        problem["code"].as_str().unwrap().to_owned()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Panics with the whole answer unless it has this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{self:?}");
+        self
+    }
+
+    /// Panics with the whole answer unless it is this problem.
+    #[track_caller]
+    pub fn refused(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status.as_u16(), self.code().as_str()), (status, code), "{self:?}");
+        self
+    }
+}
+
+impl Client {
+    pub fn new(base: impl Into<String>) -> Self {
+        Self { pool: Pool::builder(TokioExecutor::new()).build_http(), base: base.into() }
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.pool.request(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Answer {
+            status: head.status,
+            headers: head.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> hyper::http::request::Builder {
+        Request::builder().method(method).uri(format!("{}{path}", self.base))
+    }
+
+    /// Somebody without a token.
+    pub fn anybody(&self) -> Guest {
+        Guest { client: self.clone(), token: None }
+    }
+
+    /// Somebody with this token.
+    pub fn guest(&self, token: impl Into<String>) -> Guest {
+        Guest { client: self.clone(), token: Some(token.into()) }
+    }
+}
+
+/// One person with a browser.
+#[derive(Clone)]
+pub struct Guest {
+    pub client: Client,
+    pub token: Option<String>,
+}
+
+impl Guest {
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        let mut request = self.client.request(method, path);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.client.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.call(Method::GET, path, &[], "").await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.call(Method::POST, path, &[], body.to_string()).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.call(Method::PATCH, path, &[], body.to_string()).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.call(Method::PUT, path, &[], body.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.call(Method::DELETE, path, &[], "").await
+    }
+}

@@ -1,0 +1,8 @@
+//! The server, driven through HTTP: in this process where a test turns the clock or reaches below, as a process of its
+//! own where it is killed.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod app;
+mod client;
+mod journeys;
