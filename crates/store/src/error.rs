@@ -10,6 +10,9 @@ pub enum Error {
     /// It is busy, full, or gone: try again. Whether a commit took place is unknown; look the ticket up.
     #[error("the database is not available: {0}")]
     Unavailable(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// It refuses what it was told to write, and would refuse it again: the caller has a fault.
+    #[error("the database refuses this: {0}")]
+    Refused(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// What it holds makes no sense to this version.
     #[error("the database holds something unreadable in {what}")]
     Unreadable {
@@ -29,7 +32,10 @@ impl Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::unavailable(error)
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::ConstraintViolation) => Self::Refused(Arc::new(error)),
+            _ => Self::unavailable(error),
+        }
     }
 }
 

@@ -16,14 +16,17 @@ pub struct Taken;
 /// Admitted once, by whoever comes first; everybody else with the same key gets the same.
 pub type Claim = Arc<OnceCell<Result<Admitted, Turned>>>;
 
+/// Each key with the hash of the body it came with.
+type Claims = HashMap<(PersonId, Box<str>), ([u8; 32], Claim)>;
+
 /// Keys by person.
 #[derive(Default)]
 pub struct Keys {
-    claims: Mutex<HashMap<(PersonId, Box<str>), ([u8; 32], Claim)>>,
+    claims: Mutex<Claims>,
 }
 
 impl Keys {
-    fn claims(&self) -> MutexGuard<'_, HashMap<(PersonId, Box<str>), ([u8; 32], Claim)>> {
+    fn claims(&self) -> MutexGuard<'_, Claims> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

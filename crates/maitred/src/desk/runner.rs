@@ -53,7 +53,7 @@ impl Desk {
     ) -> Option<Slot> {
         let started = Instant::now();
         let mut foregone = HashMap::new();
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut stale) = (FIRST_PAUSE, 0);
         while !people.is_empty() {
             let attempt = self.attempt(id, &people, cached.take(), &foregone, now);
             let attempt = watch(attempt, started, &people).await;
@@ -61,6 +61,10 @@ impl Desk {
                 Ok(slot) => return Some(slot),
                 Err(CommitError::Stale) => {
                     metrics::counter!("maitred_stale_batches_total").increment(1);
+                    stale += 1;
+                    if stale > 3 {
+                        rest(&mut pause).await;
+                    }
                     // Whether it was the venue or the slot: both are read again. A store in trouble shows next time.
                     let _ = self.venues.refresh(id.venue()).await;
                 }
@@ -70,14 +74,17 @@ impl Desk {
                 Err(CommitError::Decided(ticket) | CommitError::KeyUsed(ticket)) => {
                     self.answer_from_log(&mut people, ticket).await;
                 }
+                Err(CommitError::Store(error @ (Error::Refused(_) | Error::Unreadable { .. }))) => {
+                    tracing::error!(slot = ?id, people = people.len(), %error, "a batch can never be stored");
+                    people.drain(..).for_each(|ticket| self.settle(&ticket, Answer::Failed));
+                }
                 Err(CommitError::Store(error)) => {
                     tracing::warn!(slot = ?id, people = people.len(), %error, "a batch was not stored; trying again");
                     metrics::counter!("maitred_failed_batches_total").increment(1);
                     if started.elapsed() >= TROUBLE {
                         people.iter().for_each(|ticket| ticket.stall());
                     }
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    rest(&mut pause).await;
                     // The commit may have happened all the same: whoever is in the log is answered from there.
                     self.answer_decided(&mut people).await;
                 }
@@ -196,6 +203,12 @@ impl Desk {
         };
         Ok(Settled { outcome, decision, decided_at, batch })
     }
+}
+
+/// Pauses, longer each time; not for the same time as others that met the same trouble.
+async fn rest(pause: &mut Duration) {
+    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+    *pause = (*pause * 2).min(LONGEST_PAUSE);
 }
 
 /// Lets go of those who wait in the call if an attempt takes too long; the attempt itself goes on.

@@ -95,9 +95,8 @@ pub struct Receipt {
 impl TicketView {
     /// A ticket that waits.
     pub fn waiting(id: TicketId, position: Position) -> Self {
-        let wait = position
-            .expected_wait()
-            .map_or(UNKNOWN_WAIT, |wait| wait.as_secs_f64().ceil().clamp(1.0, 86_400.0) as u64);
+        let rounded_up = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let wait = position.expected_wait().map_or(UNKNOWN_WAIT, rounded_up);
         Self { estimated_wait_seconds: wait, ..Self::over(id, "waiting", position) }
     }
 

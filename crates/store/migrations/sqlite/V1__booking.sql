@@ -77,6 +77,8 @@ CREATE UNIQUE INDEX one_party_a_table ON reservation (slot_id, table_no)
 -- A ticket wins at most one reservation, however often its batch is run again.
 CREATE UNIQUE INDEX one_reservation_a_ticket ON reservation (ticket);
 
+-- The day of a venue, whatever became of its reservations; the unique indexes know only those that hold places.
+CREATE INDEX reservation_by_slot ON reservation (slot_id);
 CREATE INDEX reservation_by_person ON reservation (person, created_at);
 CREATE INDEX hold_by_deadline ON reservation (expires_at) WHERE status = 'TEMPORARY';
 

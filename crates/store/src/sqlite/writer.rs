@@ -1,5 +1,6 @@
 //! The one writer, and the transaction that carries whatever has queued up.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 
@@ -38,7 +39,9 @@ where
     E: From<Error> + Send,
 {
     fn run(&mut self, connection: &Connection) -> bool {
-        let result = self.work.take().map(|work| work(connection));
+        // A fault of the caller's is answered like one; it must not end the thread that writes for everybody.
+        let work = self.work.take();
+        let result = catch_unwind(AssertUnwindSafe(|| work.map(|work| work(connection)))).unwrap_or(None);
         let keep = matches!(result, Some(Ok(_)));
         self.result = result;
         keep
@@ -123,7 +126,8 @@ fn write_pieces(connection: &Connection, group: &mut [Box<dyn Piece>]) -> Result
         }
         connection.prepare_cached("RELEASE piece")?.execute([])?;
     }
-    connection.prepare_cached("COMMIT")?.execute([])?;
+    // Whatever the reason, it was not any one piece's doing.
+    connection.prepare_cached("COMMIT")?.execute([]).map_err(Error::unavailable)?;
     Ok(())
 }
 
