@@ -7,31 +7,24 @@
 //! batches, so its time includes crossing to the writer's thread, checking the versions, and writing out the log's text,
 //! which the other two get ready-made.
 
-use std::error::Error;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use booking::venue::{Kind, Settings, WeekTimes, Zone};
-use booking::*;
-use jiff::{SignedDuration, Timestamp};
-use rusqlite::{Connection, params};
+use bench::raw::{PRAGMAS, by_rusqlite};
+use bench::rows::{Written, batches_of, now, range, settings, slot};
+use bench::{Result, median};
+use booking::Changes;
+use rusqlite::Connection;
 use store::{Batch, Store};
-
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Reservations in a batch, and batches in a run.
 const SIZES: [(u64, u64); 4] = [(1, 600), (16, 250), (256, 60), (1_000, 24)];
 const ROUNDS: usize = 7;
 /// No round is begun that would end after this.
 const BUDGET: Duration = Duration::from_secs(50);
-
-/// What the store sets on its own connections.
-const PRAGMAS: &str = "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000; \
-                       PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;\n";
 
 #[derive(Clone, Copy)]
 enum Driver {
@@ -42,13 +35,6 @@ enum Driver {
 
 const DRIVERS: [(Driver, &str); 3] =
     [(Driver::Shell, "sqlite3 shell"), (Driver::Rusqlite, "rusqlite"), (Driver::Store, "store")];
-
-/// One batch, as all three are given it.
-struct Written {
-    reservations: Vec<Arc<Reservation>>,
-    decisions: Vec<Decision>,
-    log: String,
-}
 
 fn main() -> Result<()> {
     let began = Instant::now();
@@ -100,11 +86,6 @@ fn report(speeds: &mut [[Vec<f64>; DRIVERS.len()]; SIZES.len()]) {
         medians.iter().for_each(|median| print!(" {median:.0} ({:.2}) |", median / medians[0]));
         println!();
     }
-}
-
-fn median(speeds: &mut [f64]) -> f64 {
-    speeds.sort_by(f64::total_cmp);
-    speeds[speeds.len() / 2]
 }
 
 /// Writes everything into a new file; how long that took.
@@ -173,49 +154,6 @@ async fn by_store(store: &Store, batches: &[Written]) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-const INSERT_SLOT: &str = "INSERT INTO slot (id, version) VALUES (?1, ?2) \
-                           ON CONFLICT (id) DO UPDATE SET version = ?2 WHERE version = ?2 - 1";
-const INSERT_RESERVATION: &str = "INSERT INTO reservation (id, slot_id, person, name, status, party, table_no, payment, items, price, paid, \
-     refunded, refund_due, expires_at, note, ticket, created_at, version, reseats) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, ?7, NULL, ?8, 0, 0, 0, ?9, NULL, ?10, ?11, 1, NULL)";
-const INSERT_DECISION: &str = "INSERT INTO decision (slot_id, version, decided_at, guests_from, guests_to, decisions) \
-                               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-
-fn by_rusqlite(path: &Path, batches: &[Written]) -> Result<Duration> {
-    let connection = Connection::open(path)?;
-    connection.execute_batch(PRAGMAS)?;
-    let mut begin = connection.prepare("BEGIN IMMEDIATE")?;
-    let mut commit = connection.prepare("COMMIT")?;
-    let mut insert_slot = connection.prepare(INSERT_SLOT)?;
-    let mut insert_reservation = connection.prepare(INSERT_RESERVATION)?;
-    let mut insert_decision = connection.prepare(INSERT_DECISION)?;
-    let start = Instant::now();
-    for (batch, version) in batches.iter().zip(1_u64..) {
-        begin.execute([])?;
-        insert_slot.execute(params![slot().to_i64(), version])?;
-        for r in &batch.reservations {
-            insert_reservation.execute(params![
-                r.id.0.to_be_bytes(),
-                r.slot.to_i64(),
-                r.person.0.to_be_bytes(),
-                r.name,
-                r.status().as_str(),
-                r.party,
-                r.payment.as_str(),
-                r.price.0,
-                r.expires_at.as_millisecond(),
-                r.ticket.to_u128().to_be_bytes(),
-                r.created_at.as_millisecond(),
-            ])?;
-        }
-        let (from, to) = range(batch);
-        let at = now().as_millisecond();
-        insert_decision.execute(params![slot().to_i64(), version, at, from, to, batch.log])?;
-        commit.execute([])?;
-    }
-    Ok(start.elapsed())
-}
-
 fn by_shell(dir: &Path, path: &Path, batches: &[Written]) -> Result<Duration> {
     let (idle, script) = (dir.join("idle.sql"), dir.join("script.sql"));
     std::fs::write(&idle, format!("{PRAGMAS}SELECT count(*) FROM slot;\n"))?;
@@ -276,93 +214,4 @@ fn shell_script(batches: &[Written]) -> Result<String> {
         writeln!(sql, "COMMIT;")?;
     }
     Ok(sql)
-}
-
-fn range(batch: &Written) -> (i64, i64) {
-    let place = |r: Option<&Arc<Reservation>>| r.map_or(0, |r| r.ticket.place_as_i64());
-    (place(batch.reservations.first()), place(batch.reservations.last()))
-}
-
-/// A rush on one slot: tickets in order, people and ids as if by chance.
-fn batches_of(size: u64, batches: u64) -> Vec<Written> {
-    let mut numbers = 1..;
-    (0..batches)
-        .map(|_| {
-            let reservations: Vec<_> =
-                numbers.by_ref().take(usize::try_from(size).unwrap_or(0)).map(hold).collect();
-            let decisions: Vec<_> = reservations.iter().map(|r| won(r)).collect();
-            // Decisions are plain data: writing them cannot fail.
-            let log = serde_json::to_string(&decisions).unwrap_or_default();
-            Written { reservations, decisions, log }
-        })
-        .collect()
-}
-
-fn hold(number: u64) -> Arc<Reservation> {
-    Arc::new(Reservation {
-        id: ReservationId(scattered(number)),
-        slot: slot(),
-        person: PersonId(scattered(number << 32)),
-        name: "Kim Guest".into(),
-        life: Life::NEW,
-        party: 2,
-        table: None,
-        payment: Payment::Deposit,
-        order: Arc::from([]),
-        price: Won(10_000),
-        paid: Won::ZERO,
-        refunded: Won::ZERO,
-        refund_due: Won::ZERO,
-        expires_at: now() + SignedDuration::from_mins(7),
-        note: None,
-        ticket: TicketId::new(slot(), 1, number),
-        created_at: now(),
-        version: 1,
-        reseats: None,
-    })
-}
-
-fn won(r: &Reservation) -> Decision {
-    let (ticket, reservation) = (Some(r.ticket), Some(r.id));
-    Decision {
-        ticket,
-        person: r.person,
-        verdict: Verdict::Book,
-        party: 2,
-        left: 20,
-        reservation,
-        refused: None,
-    }
-}
-
-/// Two rounds of splitmix64: the same ids in every run, in no order.
-fn scattered(number: u64) -> u128 {
-    let mix = |seed: u64| {
-        let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    u128::from(mix(number)) << 64 | u128::from(mix(!number))
-}
-
-/// Noon on the first day of a new file's first venue.
-fn slot() -> SlotId {
-    SlotId::from_i64((1 << 32) | (12 * 60))
-}
-
-fn now() -> Timestamp {
-    Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * 365 * 56)
-}
-
-fn settings() -> Result<Settings> {
-    Ok(Settings {
-        name: "Here".into(),
-        kind: Kind::Restaurant,
-        inventory: Inventory::Places { capacity: 1_000_000 },
-        time_zone: Zone::named("Asia/Seoul").ok_or("no such zone")?,
-        times: WeekTimes::daily(11, 20),
-        book_ahead_days: 60,
-        policy: booking::policy::Policy::default(),
-    })
 }

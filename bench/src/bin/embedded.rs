@@ -1,0 +1,318 @@
+//! maitred on one machine with SQLite: how much of the raw limit is left above the desk and above HTTP.
+//!
+//! One run measures, in alternating rounds, durable reservations a second on one hot slot
+//!
+//! * raw: prepared statements, the same schema, indexes and rows, in batches of 256 and of 1,024;
+//! * through the desk, without HTTP, with 2,048 people in line;
+//! * through HTTP, over 256 and over 1,024 connections, in a process of its own;
+//! * both again with the batch size forced to 1;
+//!
+//! and beside that the memory of a ticket in line and the latency of a request on an idle lane.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bench::load::{Connection, closed_loop};
+use bench::raw::by_rusqlite;
+use bench::rows::{batches_of, scattered, settings};
+use bench::{Result, machine, median};
+use booking::decide::Booking;
+use booking::{Action, Payment, PersonId, ReservationId, SlotId};
+use fairlane::lane::Bounds;
+use jiff::{SignedDuration, Timestamp};
+use maitred::admission::Keys;
+use maitred::clock::Clock;
+use maitred::config::{Config, Flags};
+use maitred::desk::{Answer, Desk, Limits};
+use maitred::server::{Server, open_store};
+use maitred::signing::{Claims, Signer};
+use maitred::venues::Venues;
+use store::Store;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROUNDS: usize = 5;
+/// Reservations in one measurement with batches, and in one without.
+const MANY: u64 = 40_960;
+const FEW: u64 = 1_500;
+const IN_LINE: u64 = 20_000;
+
+fn main() -> Result<()> {
+    if let Some(folder) =
+        std::env::args().nth(2).filter(|_| std::env::args().nth(1).as_deref() == Some("--serve"))
+    {
+        let batch = std::env::args().nth(3).unwrap_or_default().parse()?;
+        return runtime()?.block_on(serve(Path::new(&folder), batch));
+    }
+    println!("$ cargo run --release -p bench --bin embedded");
+    println!("{}, SQLite {}, synchronous=FULL, {ROUNDS} rounds\n", machine::described(), rusqlite::version());
+    let runtime = runtime()?;
+    throughput(&runtime)?;
+    memory(&runtime)?;
+    latency(&runtime)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// A contender: its name, and how it is run.
+type Contender<'a> = (&'static str, Box<dyn Fn() -> Result<f64> + 'a>);
+
+fn throughput(runtime: &tokio::runtime::Runtime) -> Result<()> {
+    let (of_256, of_1024) = (batches_of(256, MANY / 256), batches_of(1_024, MANY / 1_024));
+    let raw = |batches: &[bench::rows::Written]| {
+        let folder = venue_folder(runtime)?;
+        let took = by_rusqlite(&folder.path().join("maitred.db"), batches)?;
+        Ok(MANY as f64 / took.as_secs_f64())
+    };
+    let contenders: [Contender<'_>; 8] = [
+        ("raw, batches of 256", Box::new(|| raw(&of_256))),
+        ("raw, batches of 1,024", Box::new(|| raw(&of_1024))),
+        ("desk, 256 in line", Box::new(|| runtime.block_on(through_desk(1_024, MANY, 256)))),
+        ("desk, 2,048 in line", Box::new(|| runtime.block_on(through_desk(1_024, MANY, 2_048)))),
+        ("HTTP, 256 connections", Box::new(|| through_http(runtime, 1_024, MANY, 256))),
+        ("HTTP, 1,024 connections", Box::new(|| through_http(runtime, 1_024, MANY, 1_024))),
+        ("desk, batch size 1", Box::new(|| runtime.block_on(through_desk(1, FEW, 256)))),
+        ("HTTP, batch size 1", Box::new(|| through_http(runtime, 1, FEW, 256))),
+    ];
+    let mut rates: [Vec<f64>; 8] = Default::default();
+    for round in 0..ROUNDS {
+        for turn in 0..contenders.len() {
+            let n = (turn + round) % contenders.len();
+            rates[n].push(contenders[n].1()?);
+        }
+    }
+    let spread = |rates: &[f64]| rates.iter().fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
+    let medians = rates.each_mut().map(|rates| median(rates));
+    println!(
+        "| durable reservations on one hot slot | a second (median) | spread | of raw, batches of 256 |"
+    );
+    println!("| --- | ---: | ---: | ---: |");
+    for (((name, _), rates), median) in contenders.iter().zip(&rates).zip(medians) {
+        let (low, high) = spread(rates);
+        println!("| {name} | {median:.0} | {low:.0}–{high:.0} | {:.0} % |", 100.0 * median / medians[0]);
+    }
+    let [desk, http] = [medians[3] / medians[6], medians[5] / medians[7]];
+    println!("\nbatches against batch size 1: desk {desk:.1} ×, HTTP {http:.1} ×");
+    Ok(())
+}
+
+/// A folder with a database that has one venue that never sells out.
+fn venue_folder(runtime: &tokio::runtime::Runtime) -> Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    let store = open_store(folder.path())?;
+    runtime.block_on(store.add_venue(settings()?, vec![], vec![]))?;
+    store.close();
+    Ok(folder)
+}
+
+/// Tomorrow at noon.
+fn slot(store_venue: &booking::Venue) -> Result<SlotId> {
+    let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
+    let date = store_venue.settings.time_zone.zone().to_datetime(tomorrow).date();
+    SlotId::new(store_venue.id, date, jiff::civil::time(12, 0, 0, 0)).ok_or_else(|| "no such slot".into())
+}
+
+async fn through_desk(batch: usize, people: u64, in_line: u64) -> Result<f64> {
+    let folder = tempfile::tempdir()?;
+    let store = Arc::new(open_store(folder.path())?);
+    let venue = store.add_venue(settings()?, vec![], vec![]).await?;
+    let slot = slot(&venue)?;
+    let venues = Arc::new(Venues::new(store.clone()));
+    let bounds = Bounds { lane: 200_000, total: 200_000, batch };
+    let limits = Limits { bounds, runners: 16 };
+    let (desk, runners) =
+        Desk::open(store.clone(), venues, Arc::new(Keys::default()), Clock::System, limits).await?;
+    let start = Instant::now();
+    let guests: Vec<_> = (0..in_line)
+        .map(|guest| {
+            let desk = desk.clone();
+            tokio::spawn(async move {
+                let mut seated = 0_u64;
+                for n in (guest..people).step_by(usize::try_from(in_line).unwrap_or(1)) {
+                    let ticket = desk.enter(slot, PersonId(scattered(n)), book(n), None, None)?;
+                    ticket.wait(Duration::from_secs(60)).await;
+                    seated += u64::from(matches!(ticket.answer(), Some(Answer::Decided(_))));
+                }
+                Result::Ok(seated)
+            })
+        })
+        .collect();
+    let mut seated = 0;
+    for guest in guests {
+        seated += guest.await??;
+    }
+    let took = start.elapsed();
+    desk.close(Duration::from_secs(5)).await;
+    for runner in runners {
+        runner.await?;
+    }
+    check(&store, seated, people, slot).await?;
+    tokio::task::spawn_blocking(move || store.close()).await?;
+    Ok(people as f64 / took.as_secs_f64())
+}
+
+fn book(n: u64) -> Action {
+    Action::Book(Box::new(Booking {
+        id: ReservationId(u128::from(n) << 80 | scattered(n) >> 48),
+        name: "Kim Guest".into(),
+        party: 2,
+        payment: Payment::Deposit,
+        order: Arc::from([]),
+        note: None,
+    }))
+}
+
+/// What was answered must be there, or the figure means nothing.
+async fn check(store: &Store, answered: u64, people: u64, slot: SlotId) -> Result<()> {
+    let stored = store.slot(slot).await?.holders().count();
+    if answered == people && stored as u64 == people {
+        return Ok(());
+    }
+    Err(format!("{people} asked, {answered} were answered, {stored} are stored").into())
+}
+
+/// A server in a process of its own, ended by its id.
+struct Served {
+    process: Child,
+    address: SocketAddr,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn serve(folder: &Path, batch: usize) -> Result<()> {
+    let flags = Flags { listen: Some("127.0.0.1:0".parse()?), data: Some(folder.into()), config: None };
+    let mut config = Config::load(&flags)?;
+    config.lane.max_batch = batch;
+    let server = Server::start(&config, open_store(folder)?, Clock::System).await?;
+    println!("{}", server.address());
+    // Until whoever started it closes the pipe, or kills it.
+    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
+    server.stop().await;
+    Ok(())
+}
+
+impl Served {
+    fn start(runtime: &tokio::runtime::Runtime, batch: usize) -> Result<Self> {
+        let folder = venue_folder(runtime)?;
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg("--serve")
+            .arg(folder.path())
+            .arg(batch.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        Ok(Self { address: line.trim().parse()?, process, folder })
+    }
+
+    /// Requests of so many different guests for the hot slot.
+    fn requests(&self, people: u64, prefer: &str) -> Result<Arc<[Vec<u8>]>> {
+        let signer = Signer::kept_in(self.folder.path())?;
+        let date = (Timestamp::now() + SignedDuration::from_hours(24))
+            .to_zoned(jiff::tz::TimeZone::get("Asia/Seoul")?);
+        let date = date.date();
+        let exp = Timestamp::now().as_second() + 3_600;
+        let body =
+            format!(r#"{{"venueId":"1","date":"{date}","time":"12:00","partySize":2,"payment":"deposit"}}"#);
+        let request = |n: u64| {
+            let token = signer.sign(&Claims { sub: PersonId(scattered(n)), name: "Kim Guest".into(), exp });
+            format!(
+                "POST /api/reservations HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\nprefer: {prefer}\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                self.address,
+                body.len()
+            )
+            .into_bytes()
+        };
+        Ok((0..people).map(request).collect())
+    }
+}
+
+fn through_http(
+    runtime: &tokio::runtime::Runtime,
+    batch: usize,
+    people: u64,
+    connections: usize,
+) -> Result<f64> {
+    let server = Served::start(runtime, batch)?;
+    let requests = server.requests(people, "wait=10")?;
+    let outcome = runtime.block_on(closed_loop(server.address, connections, requests, 201))?;
+    if outcome.others > 0 {
+        return Err(format!("{} answers were not 201", outcome.others).into());
+    }
+    Ok(outcome.rate())
+}
+
+/// What a ticket in line takes: the file is held by somebody else, so nobody is decided.
+fn memory(runtime: &tokio::runtime::Runtime) -> Result<()> {
+    let server = Served::start(runtime, 1_024)?;
+    // The first ones pay for what every server needs once.
+    let warm_up = server.requests(512, "wait=10")?;
+    runtime.block_on(closed_loop(server.address, 64, warm_up, 201))?;
+    let blocker = rusqlite::Connection::open(server.folder.path().join("maitred.db"))?;
+    blocker.execute_batch("BEGIN IMMEDIATE")?;
+    let requests = server.requests(IN_LINE + 512, "wait=0")?;
+    let before = machine::resident(server.process.id())?;
+    let outcome = runtime.block_on(closed_loop(server.address, 64, requests[512..].to_vec().into(), 202))?;
+    let after = machine::resident(server.process.id())?;
+    let each = (after - before) / IN_LINE;
+    println!("\n{} people in line take {each} bytes each ({} answered 202)", IN_LINE, outcome.expected);
+    Ok(())
+}
+
+/// One request at a time on an idle lane, beside a request that does nothing and a sync of the same disk.
+fn latency(runtime: &tokio::runtime::Runtime) -> Result<()> {
+    const TIMES: u64 = 2_000;
+    let server = Served::start(runtime, 1_024)?;
+    let book = server.requests(TIMES, "wait=10")?;
+    let live = format!("GET /health/live HTTP/1.1\r\nhost: {}\r\n\r\n", server.address).into_bytes();
+    let file = server.folder.path().join("sync");
+    let (mut booked, mut lived, mut synced) = (Vec::new(), Vec::new(), Vec::new());
+    runtime.block_on(async {
+        let mut connection = Connection::open(server.address).await?;
+        let mut file = std::fs::File::create(file)?;
+        for request in book.iter() {
+            let start = Instant::now();
+            connection.send(request).await?;
+            booked.push(start.elapsed().as_secs_f64() * 1e3);
+            let start = Instant::now();
+            connection.send(&live).await?;
+            lived.push(start.elapsed().as_secs_f64() * 1e3);
+            let start = Instant::now();
+            std::io::Write::write_all(&mut file, &[7; 4_096])?;
+            file.sync_data()?;
+            synced.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        Result::Ok(())
+    })?;
+    let p = |times: &mut Vec<f64>, q: f64| {
+        times.sort_by(f64::total_cmp);
+        times[((times.len() - 1) as f64 * q) as usize]
+    };
+    println!("\n| one at a time, ms | p50 | p99 |\n| --- | ---: | ---: |");
+    let mut p99 = Vec::new();
+    for (name, times) in [
+        ("booking on an idle lane", &mut booked),
+        ("GET /health/live", &mut lived),
+        ("write and fdatasync 4 KiB", &mut synced),
+    ] {
+        println!("| {name} | {:.2} | {:.2} |", p(times, 0.5), p(times, 0.99));
+        p99.push(p(times, 0.99));
+    }
+    println!("\nbooking p99 against live p99 + one sync p99: {:.2} ×", p99[0] / (p99[1] + p99[2]));
+    Ok(())
+}

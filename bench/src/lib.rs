@@ -1,0 +1,15 @@
+//! What the measurements share: the rows they write, the load they send, the figures they read.
+
+pub mod load;
+pub mod machine;
+pub mod raw;
+pub mod rows;
+
+/// A measurement that cannot be made says why.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The middle one.
+pub fn median(speeds: &mut [f64]) -> f64 {
+    speeds.sort_by(f64::total_cmp);
+    speeds[speeds.len() / 2]
+}

@@ -1,0 +1,20 @@
+//! What the machine says about a process.
+
+use crate::Result;
+
+/// The resident memory of a process, in bytes.
+pub fn resident(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
+    let kib: u64 = line.split_whitespace().nth(1).ok_or("no figure")?.parse()?;
+    Ok(kib * 1_024)
+}
+
+/// Cores and memory, for the head of a report.
+pub fn described() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = memory.lines().next().and_then(|line| line.split_whitespace().nth(1));
+    let gib = total.and_then(|kib| kib.parse::<u64>().ok()).map_or(0, |kib| kib.div_ceil(1 << 20));
+    format!("{cores} cores, {gib} GiB")
+}
