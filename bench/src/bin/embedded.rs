@@ -43,16 +43,20 @@ const FEW: u64 = 1_500;
 const IN_LINE: u64 = 20_000;
 
 fn main() -> Result<()> {
-    if let Some(folder) =
-        std::env::args().nth(2).filter(|_| std::env::args().nth(1).as_deref() == Some("--serve"))
-    {
-        let batch = std::env::args().nth(3).unwrap_or_default().parse()?;
-        return runtime()?.block_on(serve(Path::new(&folder), batch));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--serve", folder, batch] => runtime()?.block_on(serve(Path::new(folder), batch.parse()?)),
+        ["--only", name] => throughput(&runtime()?, name),
+        [] => everything(),
+        _ => Err("usage: embedded [--only PART-OF-A-NAME]".into()),
     }
+}
+
+fn everything() -> Result<()> {
     println!("$ cargo run --release -p bench --bin embedded");
     println!("{}, SQLite {}, synchronous=FULL, {ROUNDS} rounds\n", machine::described(), rusqlite::version());
     let runtime = runtime()?;
-    throughput(&runtime)?;
+    throughput(&runtime, "")?;
     memory(&runtime)?;
     latency(&runtime)
 }
@@ -64,7 +68,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 /// A contender: its name, and how it is run.
 type Contender<'a> = (&'static str, Box<dyn Fn() -> Result<f64> + 'a>);
 
-fn throughput(runtime: &tokio::runtime::Runtime) -> Result<()> {
+fn throughput(runtime: &tokio::runtime::Runtime, only: &str) -> Result<()> {
     let (of_256, of_1024) = (batches_of(256, MANY / 256), batches_of(1_024, MANY / 1_024));
     let raw = |batches: &[bench::rows::Written]| {
         let folder = venue_folder(runtime)?;
@@ -85,8 +89,16 @@ fn throughput(runtime: &tokio::runtime::Runtime) -> Result<()> {
     for round in 0..ROUNDS {
         for turn in 0..contenders.len() {
             let n = (turn + round) % contenders.len();
-            rates[n].push(contenders[n].1()?);
+            if contenders[n].0.contains(only) {
+                rates[n].push(contenders[n].1()?);
+            }
         }
+    }
+    if !only.is_empty() {
+        for ((name, _), rates) in contenders.iter().zip(&rates).filter(|(_, rates)| !rates.is_empty()) {
+            println!("{name}: {rates:.0?}");
+        }
+        return Ok(());
     }
     let spread = |rates: &[f64]| rates.iter().fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
     let medians = rates.each_mut().map(|rates| median(rates));

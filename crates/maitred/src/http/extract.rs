@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
 use booking::PersonId;
+use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
@@ -50,12 +51,12 @@ where
     }
 }
 
-/// A JSON body, with its hash.
+/// A JSON body.
 pub struct Json<T> {
     /// What it says.
     pub value: T,
-    /// The SHA-256 of its bytes.
-    pub hash: [u8; 32],
+    /// The bytes that say it.
+    pub bytes: Bytes,
 }
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
@@ -79,7 +80,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         let mut deserializer = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| wrong(&error))?;
         deserializer.end().map_err(|error| Problem::field("", format!("is not one JSON value: {error}")))?;
-        Ok(Self { value, hash: Sha256::digest(&bytes).into() })
+        Ok(Self { value, bytes })
     }
 }
 
@@ -159,8 +160,8 @@ pub struct IdempotencyKey(pub Option<Box<str>>);
 
 impl IdempotencyKey {
     /// The key together with what it was sent for.
-    pub fn with_body(self, body: [u8; 32]) -> Option<Key> {
-        self.0.map(|text| Key { text, body })
+    pub fn with_body(self, body: &[u8]) -> Option<Key> {
+        self.0.map(|text| Key { text, body: Sha256::digest(body).into() })
     }
 }
 

@@ -69,7 +69,7 @@ pub async fn book(
     patience: Patience,
     key: IdempotencyKey,
     headers: hyper::HeaderMap,
-    Json { value: request, hash }: Json<BookingRequest>,
+    Json { value: request, bytes }: Json<BookingRequest>,
 ) -> Result<Response, Problem> {
     let language = Language::of(&headers);
     let venue_id = request.venue_id.parse().map_err(|_| Problem::not_found("venue"))?;
@@ -84,7 +84,7 @@ pub async fn book(
         }
     };
     let action = Action::Book(Box::new(booking));
-    let admitted = app.admission.book(slot, guest.id, action, key.with_body(hash)).await;
+    let admitted = app.admission.book(slot, guest.id, action, key.with_body(&bytes)).await;
     let mut response = match admitted.map_err(turned)? {
         Admitted::InLine(ticket) => answer(&app, &ticket, patience, language).await?,
         Admitted::Before(id) => {

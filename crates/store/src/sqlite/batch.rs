@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use booking::{Change, Decision, Movement, Reservation, SlotId, TicketId};
 use rusqlite::{Connection, params};
 
-use super::columns::{self, Wide};
+use super::columns;
 use super::{Sqlite, millis};
 use crate::error::{CommitError, Error, Unique};
 use crate::records::{Batch, StoredKey};
@@ -39,7 +39,7 @@ fn store(connection: &Connection, batch: &Batch, version: u64) -> Result<u64, Co
     // Tables are swapped by letting go of all of them before any is taken.
     for change in kept.iter().filter(|change| change.frees) {
         let mut leave = connection.prepare_cached("UPDATE reservation SET table_no = NULL WHERE id = ?")?;
-        leave.execute([Wide(change.after.id.0)])?;
+        leave.execute([change.after.id.0.to_be_bytes()])?;
     }
     for change in &kept {
         update(connection, change)?;
@@ -92,7 +92,7 @@ fn update(connection: &Connection, change: &Change) -> Result<(), CommitError> {
     let sql = "UPDATE reservation SET slot_id = ?3, status = ?4, party = ?5, table_no = ?6, price = ?7, paid = ?8, \
                refunded = ?9, refund_due = ?10, version = ?11 WHERE id = ?1 AND version = ?2";
     let values = params![
-        Wide(r.id.0),
+        r.id.0.to_be_bytes(),
         change.from_version,
         r.slot.to_i64(),
         r.status().as_str(),
@@ -117,9 +117,9 @@ fn insert(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
                refunded, refund_due, expires_at, note, ticket, created_at, version, reseats) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
     let values = params![
-        Wide(r.id.0),
+        r.id.0.to_be_bytes(),
         r.slot.to_i64(),
-        Wide(r.person.0),
+        r.person.0.to_be_bytes(),
         r.name,
         r.status().as_str(),
         r.party,
@@ -132,10 +132,10 @@ fn insert(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
         r.refund_due.0,
         millis(r.expires_at),
         r.note,
-        Wide(r.ticket.to_u128()),
+        r.ticket.to_u128().to_be_bytes(),
         millis(r.created_at),
         r.version,
-        r.reseats.map(|id| Wide(id.0)),
+        r.reseats.map(|id| id.0.to_be_bytes()),
     ];
     match connection.prepare_cached(sql)?.execute(values) {
         Ok(_) => Ok(()),
@@ -154,7 +154,7 @@ fn refused(error: rusqlite::Error, ticket: Option<TicketId>) -> CommitError {
 }
 
 pub(super) fn move_money(connection: &Connection, movement: &Movement, at: i64) -> Result<(), CommitError> {
-    let person = Wide(movement.person.0);
+    let person = movement.person.0.to_be_bytes();
     let sql = "UPDATE wallet SET balance = balance + ?2, version = version + 1 \
                WHERE person = ?1 AND balance + ?2 >= 0 RETURNING balance";
     let mut debit = connection.prepare_cached(sql)?;
@@ -166,15 +166,15 @@ pub(super) fn move_money(connection: &Connection, movement: &Movement, at: i64) 
     let sql =
         "INSERT INTO wallet_entry (person, amount, balance, kind, reservation, at) VALUES (?, ?, ?, ?, ?, ?)";
     let kind = movement.kind.as_str();
-    let values = params![person, movement.amount.0, balance, kind, Wide(movement.reservation.0), at];
+    let values = params![person, movement.amount.0, balance, kind, movement.reservation.0.to_be_bytes(), at];
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }
 
 fn remember(connection: &Connection, key: &StoredKey, at: i64) -> Result<(), CommitError> {
     let sql = "INSERT INTO request_key (person, key, body, ticket, at) VALUES (?, ?, ?, ?, ?)";
-    let ticket = Wide(key.request.ticket.to_u128());
-    let values = params![Wide(key.person.0), key.key, key.request.body, ticket, at];
+    let ticket = key.request.ticket.to_u128().to_be_bytes();
+    let values = params![key.person.0.to_be_bytes(), key.key, key.request.body, ticket, at];
     match connection.prepare_cached(sql)?.execute(values) {
         Ok(_) => Ok(()),
         Err(error) if Unique::violated(&error) == Some(Unique::RequestKey) => {

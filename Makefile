@@ -1,0 +1,42 @@
+# Two commands matter: `make run` and `make test`.
+
+CARGO ?= cargo
+# Debian packages that the checks need, each with the program that shows it is there.
+NEEDS := cc:gcc make:make sqlite3:sqlite3 redis-server:redis-server
+
+.PHONY: run build test needs format lint docs check bench-embedded bench-drivers clean
+
+run: build
+	./target/release/maitred serve --demo
+
+build:
+	$(CARGO) build --release --locked -p maitred
+
+# Everything that CI runs.
+test: needs format lint docs check
+
+# Installs what is missing, or names it where that is not allowed.
+needs:
+	@./.ci/needs $(NEEDS)
+
+format:
+	$(CARGO) fmt --all --check
+
+lint:
+	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --lib
+
+check:
+	$(CARGO) test --locked --workspace --exclude bench --all-features
+
+# Measurements: not part of the checks, because a busy machine would fail them.
+bench-embedded:
+	$(CARGO) run --release --locked -p bench --bin embedded
+
+bench-drivers:
+	$(CARGO) run --release --locked -p bench --bin drivers
+
+clean:
+	$(CARGO) clean
