@@ -311,9 +311,9 @@ fn latency(runtime: &tokio::runtime::Runtime) -> Result<()> {
         }
         Result::Ok(())
     })?;
-    let p = |times: &mut Vec<f64>, q: f64| {
+    let p = |times: &mut Vec<f64>, percent: usize| {
         times.sort_by(f64::total_cmp);
-        times[((times.len() - 1) as f64 * q) as usize]
+        times[(times.len() - 1) * percent / 100]
     };
     println!("\n| one at a time, ms | p50 | p99 |\n| --- | ---: | ---: |");
     let mut p99 = Vec::new();
@@ -322,8 +322,8 @@ fn latency(runtime: &tokio::runtime::Runtime) -> Result<()> {
         ("GET /health/live", &mut lived),
         ("write and fdatasync 4 KiB", &mut synced),
     ] {
-        println!("| {name} | {:.2} | {:.2} |", p(times, 0.5), p(times, 0.99));
-        p99.push(p(times, 0.99));
+        println!("| {name} | {:.2} | {:.2} |", p(times, 50), p(times, 99));
+        p99.push(p(times, 99));
     }
     println!("\nbooking p99 against live p99 + one sync p99: {:.2} ×", p99[0] / (p99[1] + p99[2]));
     Ok(())

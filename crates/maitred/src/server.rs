@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use fairlane::lane::Bounds;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use store::Store;
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
@@ -113,8 +113,11 @@ impl Server {
         self.stopping.cancel();
         self.app.desk.close(LAST_DECISIONS).await;
         for task in self.runners.into_iter().chain([self.listening, self.sweeping]) {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a task ended badly");
+            let ending = task.abort_handle();
+            match tokio::time::timeout(LAST_ANSWERS, task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "a task ended badly"),
+                Err(_) => ending.abort(),
             }
         }
         // On a thread of its own: it waits for the store's threads.
@@ -132,12 +135,21 @@ fn listen(address: SocketAddr) -> anyhow::Result<tokio::net::TcpListener> {
     Ok(socket.listen(4_096)?)
 }
 
+/// Bounds of the histograms, in seconds and in people.
+const SECONDS: [f64; 14] =
+    [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+const SIZES: [f64; 8] = [1.0, 2.0, 4.0, 16.0, 64.0, 256.0, 1_024.0, 4_096.0];
+
 /// The recorder of this process; all servers in it share one.
 fn recorder() -> PrometheusHandle {
     static RECORDER: std::sync::OnceLock<PrometheusHandle> = std::sync::OnceLock::new();
     RECORDER
         .get_or_init(|| {
-            let recorder = PrometheusBuilder::new().build_recorder();
+            let recorder = PrometheusBuilder::new()
+                .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
+                .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_size".into()), &SIZES))
+                .unwrap_or_default()
+                .build_recorder();
             let handle = recorder.handle();
             // Fails only where somebody embeds the server and records elsewhere: then /metrics stays empty.
             let _ = metrics::set_global_recorder(recorder);

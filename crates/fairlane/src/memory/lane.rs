@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ pub struct Lanes<K, T, S> {
     /// One permit for each key in `ready`.
     turns: Semaphore,
     bounds: Bounds,
+    shut: AtomicBool,
     waiting: AtomicUsize,
     /// Lanes on the ready list or being run.
     busy: AtomicUsize,
@@ -85,6 +86,7 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
             ready: Mutex::default(),
             turns: Semaphore::new(0),
             bounds,
+            shut: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
             idle: Notify::new(),
@@ -99,10 +101,10 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
     /// Takes a place. `make` is called with the number while the lane is held, so what it reads of a clock ascends with
     /// the numbers; it must not block.
     pub fn enter(&self, key: K, side: Side, make: impl FnOnce(u64) -> T) -> Result<Position, Refused> {
-        if self.turns.is_closed() {
+        let mut shard = self.shard(&key);
+        if self.shut.load(Ordering::Acquire) {
             return Err(Refused::Closed);
         }
-        let mut shard = self.shard(&key);
         let lane = shard.entry(key.clone()).or_default();
         let guests = lane.guests.len();
         if side == Side::Guest
@@ -191,6 +193,13 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
         Some(Turn { lanes: self.clone(), key, drawn: 0 })
     }
 
+    /// Lets nobody in any more. Those who stand in line are still served.
+    pub fn shut(&self) {
+        self.shut.store(true, Ordering::Release);
+        // Whoever was just entering has entered once every shard has been held.
+        self.shards.iter().for_each(|shard| drop(lock(shard)));
+    }
+
     /// Waits until nobody stands in any lane and nobody is being decided.
     pub async fn until_idle(&self) {
         loop {
@@ -204,6 +213,7 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
 
     /// Lets nobody in any more and ends the waiting of runners. Turns that are being run go on to their end.
     pub fn close(&self) {
+        self.shut();
         self.turns.close();
         self.idle.notify_waiters();
     }

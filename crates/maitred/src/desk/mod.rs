@@ -8,6 +8,7 @@ mod ticket;
 mod tickets;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use booking::{Action, Command, Outcome, PersonId, SlotId, TicketId};
@@ -45,6 +46,7 @@ pub struct Desk {
     venues: Arc<Venues>,
     clock: Clock,
     epoch: u32,
+    giving_up: AtomicBool,
 }
 
 /// What has become of a ticket.
@@ -66,7 +68,16 @@ impl Desk {
     ) -> Result<(Arc<Self>, Vec<JoinHandle<()>>), Error> {
         let epoch = store.next_epoch().await?;
         let lanes = Lanes::new(limits.bounds);
-        let desk = Arc::new(Self { lanes, tickets: Tickets::new(), keys, store, venues, clock, epoch });
+        let desk = Arc::new(Self {
+            lanes,
+            tickets: Tickets::new(),
+            keys,
+            store,
+            venues,
+            clock,
+            epoch,
+            giving_up: AtomicBool::new(false),
+        });
         let runners = (0..limits.runners.max(1)).map(|_| tokio::spawn(runner::run(desk.clone()))).collect();
         Ok((desk, runners))
     }
@@ -148,11 +159,13 @@ impl Desk {
         self.clock.now()
     }
 
-    /// Decides whoever is in line, for so long at most, then ends the runners.
+    /// Takes nobody in, decides whoever is in line, for so long at most, then ends the runners.
     pub async fn close(&self, patience: Duration) {
+        self.lanes.shut();
         if tokio::time::timeout(patience, self.lanes.until_idle()).await.is_err() {
             tracing::warn!(waiting = self.lanes.waiting(), "shutting down with people in line");
         }
+        self.giving_up.store(true, Ordering::Release);
         self.lanes.close();
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use booking::decide::Known;
@@ -81,8 +82,12 @@ impl Desk {
                 Err(CommitError::Store(error)) => {
                     tracing::warn!(slot = ?id, people = people.len(), %error, "a batch was not stored; trying again");
                     metrics::counter!("maitred_failed_batches_total").increment(1);
-                    if started.elapsed() >= TROUBLE {
+                    let giving_up = self.giving_up.load(Ordering::Acquire);
+                    if giving_up || started.elapsed() >= TROUBLE {
                         people.iter().for_each(|ticket| ticket.stall());
+                    }
+                    if giving_up {
+                        return None;
                     }
                     rest(&mut pause).await;
                     // The commit may have happened all the same: whoever is in the log is answered from there.

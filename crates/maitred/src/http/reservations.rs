@@ -266,7 +266,7 @@ pub async fn own(
     let after = cursor.map(|cursor| cursor.parse()).transpose();
     let after = after.map_err(|_| Problem::field("?cursor", "must be what `next` said"))?;
     let page = app.store.reservations_of(guest.id, after, 50).await?;
-    let items = page.items.iter().map(ReservationView::from).collect();
+    let items = page.items.iter().map(|r| ReservationView::seen_at(r, app.clock.now())).collect();
     Ok(axum::Json(List { items, next: page.next }))
 }
 
@@ -280,5 +280,5 @@ pub async fn one(
 ) -> Result<axum::Json<ReservationView>, Problem> {
     let found = app.store.reservation(id).await?.filter(|reservation| reservation.person == guest.id);
     let reservation = found.ok_or_else(|| Problem::not_found("reservation"))?;
-    Ok(axum::Json(ReservationView::from(&reservation)))
+    Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now())))
 }

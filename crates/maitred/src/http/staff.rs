@@ -251,5 +251,5 @@ pub async fn reservations(
 ) -> Result<axum::Json<List<ReservationView>>, Problem> {
     own_venue(&app, &guest, id).await?;
     let found = app.store.reservations_on(id, day.parsed()?).await?;
-    Ok(axum::Json(List::whole(found.iter().map(ReservationView::from).collect())))
+    Ok(axum::Json(List::whole(found.iter().map(|r| ReservationView::seen_at(r, app.clock.now())).collect())))
 }

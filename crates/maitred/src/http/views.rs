@@ -111,6 +111,17 @@ impl From<&Reservation> for ReservationView {
     }
 }
 
+impl ReservationView {
+    /// As it is seen at `now`: a hold whose time is over has expired, whatever its row still says.
+    pub fn seen_at(r: &Reservation, now: Timestamp) -> Self {
+        let view = Self::from(r);
+        if !r.has_expired(now) {
+            return view;
+        }
+        Self { status: Status::Expired, amount_due: 0, expires_at: None, ..view }
+    }
+}
+
 /// A venue.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
