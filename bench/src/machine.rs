@@ -10,6 +10,16 @@ pub fn resident(pid: u32) -> Result<u64> {
     Ok(kib * 1_024)
 }
 
+/// The processor time that a process has used, in all its threads.
+pub fn processor_time(pid: u32) -> Result<std::time::Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name may hold spaces; what follows it is the state, and from there the fields are counted.
+    let fields: Vec<&str> = stat.rsplit_once(')').ok_or("no name")?.1.split_whitespace().collect();
+    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    // USER_HZ is 100 wherever Linux runs.
+    Ok(std::time::Duration::from_millis(ticks * 10))
+}
+
 /// Cores and memory, for the head of a report.
 pub fn described() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);

@@ -262,10 +262,16 @@ fn through_http(
 ) -> Result<f64> {
     let server = Served::start(runtime, batch)?;
     let requests = server.requests(people, "wait=10")?;
+    let before = machine::processor_time(server.process.id())?;
     let outcome = runtime.block_on(closed_loop(server.address, connections, requests, 201))?;
     if outcome.others > 0 {
         return Err(format!("{} answers were not 201", outcome.others).into());
     }
+    let used = machine::processor_time(server.process.id())? - before;
+    let each = used.as_secs_f64() * 1e6 / outcome.expected as f64;
+    eprintln!(
+        "  (HTTP, {connections} connections, batches of {batch}: {each:.1} µs of processor time each in the server)"
+    );
     Ok(outcome.rate())
 }
 
