@@ -35,6 +35,13 @@ impl Keys {
         if *body == key.body { Ok(claim.clone()) } else { Err(Taken) }
     }
 
+    /// The place that the same request has by this key.
+    pub fn admitted(&self, person: PersonId, key: &Key) -> Option<Admitted> {
+        let claims = self.claims();
+        let (body, claim) = claims.get(&(person, key.text.clone()))?;
+        claim.get().filter(|_| *body == key.body)?.as_ref().ok().cloned()
+    }
+
     /// Forgets a key that led to no place in line.
     pub fn forget(&self, person: PersonId, key: &Key) {
         self.claims().remove(&(person, key.text.clone()));

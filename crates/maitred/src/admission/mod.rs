@@ -84,6 +84,15 @@ impl Admission {
         admitted
     }
 
+    /// What became of the same request with the same key, if it came before.
+    pub async fn before(&self, person: PersonId, key: &Key) -> Result<Option<Admitted>, Turned> {
+        if let Some(admitted) = self.keys.admitted(person, key) {
+            return Ok(Some(admitted));
+        }
+        let known = self.store.request_key(person, key.text.to_string()).await?;
+        Ok(known.filter(|known| known.body == key.body).map(|known| Admitted::Before(known.ticket)))
+    }
+
     fn enter_once(
         &self,
         slot: SlotId,

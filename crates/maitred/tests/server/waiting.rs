@@ -419,3 +419,22 @@ async fn a_request_waits_in_the_call_as_long_as_the_caller_prefers() {
     assert_eq!(call.header("preference-applied"), "wait=10");
     app.stop().await;
 }
+
+#[tokio::test]
+async fn the_same_request_keeps_its_answer_after_its_time_has_passed() {
+    let app = TestApp::start().await;
+    let (venue, staff) = app.open(places(20)).await;
+    let guest = app.guest();
+    let key = [("idempotency-key", "lunch")];
+    let booked = guest.book_with(&noon(venue, 2), &key).await.expect(201).json();
+    // The venue no longer offers that hour.
+    staff.patch(&format!("/api/venues/{venue}"), json!({"times": {}})).await.expect(200);
+    guest.book_with(&noon(venue, 2), &[]).await.refused(422, "invalid-request");
+    assert_eq!(guest.book_with(&noon(venue, 2), &key).await.expect(201).json(), booked);
+
+    let app = app.restart().await;
+    let guest = app.client.guest(guest.token.unwrap());
+    assert_eq!(guest.book_with(&noon(venue, 2), &key).await.expect(201).json(), booked);
+    guest.book_with(&noon(venue, 3), &key).await.refused(422, "invalid-request");
+    app.stop().await;
+}
