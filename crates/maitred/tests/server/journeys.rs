@@ -1,7 +1,7 @@
 //! What a guest lives through, from the first look to the visit.
 
 use booking::Inventory;
-use booking::venue::{Settings, WeekTimes};
+use booking::venue::{Settings, WeekTimes, Zone};
 use serde_json::json;
 
 use crate::app::{TOMORROW, TestApp, noon, places, settings};
@@ -224,5 +224,30 @@ async fn somebody_signs_up_and_books_in_their_own_name() {
     anybody.post("/api/sessions", wrong).await.refused(401, "unauthenticated");
     let nobody = json!({"email": "nobody@example.org", "password": "correct horse"});
     anybody.post("/api/sessions", nobody).await.refused(401, "unauthenticated");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn days_and_hours_are_the_venues_own() {
+    let app = TestApp::start().await;
+    let zone = Zone::named("America/Los_Angeles").unwrap();
+    let times = WeekTimes { tuesday: vec![], ..WeekTimes::daily(17, 18) };
+    let (venue, _) = app.open(Settings { time_zone: zone, times, ..places(20) }).await;
+    let on = |date: &str, time: &str| {
+        let mut wish = wish(venue, time, 1);
+        wish["date"] = date.into();
+        let guest = app.guest();
+        async move { guest.book(wish).await }
+    };
+    // There it is five in the afternoon of the day before, a Monday; Tuesdays are closed.
+    on("2026-11-30", "17:00").await.refused(422, "invalid-request");
+    on("2026-11-30", "18:00").await.expect(201);
+    on("2026-11-29", "18:00").await.refused(422, "invalid-request");
+    on("2026-12-01", "18:00").await.refused(422, "invalid-request");
+    on("2026-12-02", "18:00").await.expect(201);
+    let path = format!("/api/venues/{venue}/availability?date=2026-11-30");
+    let day = app.client.anybody().get(&path).await.expect(200).json();
+    let slots: Vec<_> = day["items"].as_array().unwrap().iter().map(|slot| &slot["time"]).collect();
+    assert_eq!(slots, ["18:00"]);
     app.stop().await;
 }

@@ -1,5 +1,6 @@
 //! Deposits, prepayments, refunds, and payments that come too late.
 
+use booking::Won;
 use booking::policy::Policy;
 use booking::venue::Settings;
 use serde_json::{Value, json};
@@ -209,5 +210,18 @@ async fn a_charge_with_the_same_key_charges_once() {
     assert_eq!(charge(1_000).await.expect(201).json(), first);
     charge(2_000).await.refused(422, "idempotency-mismatch");
     assert_eq!(guest.balance().await, 1_000);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_venue_may_ask_for_no_deposit() {
+    let app = TestApp::start().await;
+    let policy = Policy { deposit_per_person: Won(0), ..Policy::default() };
+    let (venue, _) = app.open(Settings { policy, ..places(20) }).await;
+    let guest = app.guest();
+    let held = guest.seated(noon(venue, 2)).await;
+    assert_eq!(held["amountDue"], 0);
+    assert_eq!(guest.pay(&held).await.expect(200).json()["status"], "CONFIRMED");
+    assert_eq!(guest.cancel(&held).await.expect(200).json()["status"], "CANCELED");
     app.stop().await;
 }
