@@ -251,3 +251,25 @@ async fn days_and_hours_are_the_venues_own() {
     assert_eq!(slots, ["18:00"]);
     app.stop().await;
 }
+
+#[tokio::test]
+async fn staff_changes_one_setting_and_the_others_stay() {
+    let app = TestApp::start().await;
+    let (venue, staff) = app.open(places(20)).await;
+    let path = format!("/api/venues/{venue}");
+    let before = staff.get(&path).await.expect(200).json();
+    staff.patch(&path, json!({"policy": {"holdSeconds": 600}})).await.expect(200);
+    let after = staff.patch(&path, json!({"policy": {"depositPerPerson": 1_000}})).await.expect(200).json();
+    let mut expected = before;
+    expected["policy"]["holdSeconds"] = json!(600);
+    expected["policy"]["depositPerPerson"] = json!(1_000);
+    assert_eq!(after, expected);
+    let held = app.guest().seated(noon(venue, 2)).await;
+    assert_eq!((&held["amountDue"], &held["expiresAt"]), (&json!(2_000), &json!("2026-12-01T01:10:00Z")));
+
+    // Times come in order, each once, however they were written.
+    let times = json!({"times": {"wednesday": ["13:00", "12:00", "13:00"]}});
+    let times = staff.patch(&path, times).await.expect(200).json()["times"].clone();
+    assert_eq!((&times["wednesday"], &times["monday"]), (&json!(["12:00", "13:00"]), &json!([])));
+    app.stop().await;
+}
