@@ -1,10 +1,12 @@
 //! What people do in the stories, a line each.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use booking::VenueId;
 use booking::venue::Settings;
+use hyper::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -101,8 +103,16 @@ fn path(reservation: &Value) -> String {
 }
 
 impl Guest {
+    /// Asks for a reservation, and asks again until there is an answer, as a patient client does.
     pub async fn book(&self, wish: Value) -> Answer {
-        self.post("/api/reservations", wish).await
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let key = format!("wish-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let headers = [("idempotency-key", key.as_str()), ("prefer", "wait=10")];
+        until("an answer", || async {
+            let answer = self.call(Method::POST, "/api/reservations", &headers, wish.to_string()).await;
+            Some(answer).filter(|answer| ![202, 503].contains(&answer.status.as_u16()))
+        })
+        .await
     }
 
     /// The reservation that this wish becomes.
