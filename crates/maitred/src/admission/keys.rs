@@ -53,4 +53,26 @@ impl Keys {
             self.forget(ticket.command.person, key);
         }
     }
+
+    /// Forgets keys whose callers went away before anything came of them.
+    pub fn tidy(&self) {
+        self.claims().retain(|_, (_, claim)| claim.initialized() || Arc::strong_count(claim) > 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_who_went_away_does_not_keep_the_key() {
+        let (keys, person) = (Keys::default(), PersonId(7));
+        let key = |body| Key { text: "lunch".into(), body: [body; 32] };
+        let claim = keys.claim(person, &key(1)).unwrap();
+        keys.tidy();
+        assert_eq!(keys.claim(person, &key(2)).err(), Some(Taken), "somebody is still at it");
+        drop(claim);
+        keys.tidy();
+        assert!(keys.claim(person, &key(2)).is_ok());
+    }
 }

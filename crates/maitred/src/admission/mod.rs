@@ -126,8 +126,9 @@ impl Admission {
         self.booking.clear(&(person, slot));
     }
 
-    /// Forgets guards whose time is over.
+    /// Forgets guards whose time is over, and keys that nobody came back for.
     pub fn tidy(&self) {
+        self.keys.tidy();
         self.booking.tidy();
         self.paying.tidy();
     }
