@@ -212,6 +212,24 @@ impl WeekTimes {
         }
     }
 
+    /// The same times, each day's in order and each once.
+    pub fn in_order(mut self) -> Self {
+        let days = [
+            &mut self.monday,
+            &mut self.tuesday,
+            &mut self.wednesday,
+            &mut self.thursday,
+            &mut self.friday,
+            &mut self.saturday,
+            &mut self.sunday,
+        ];
+        for times in days {
+            times.sort_unstable();
+            times.dedup();
+        }
+        self
+    }
+
     /// The times of one day of the week.
     pub fn on(&self, day: Weekday) -> &[StartTime] {
         match day {

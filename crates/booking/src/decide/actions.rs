@@ -160,7 +160,10 @@ impl<'a> Turn<'a> {
     fn cancel(&mut self, command: &Command, id: ReservationId, by: CancelledBy, at: Timestamp) -> Done {
         let before = self.find(id)?;
         let mut after = next(&before);
-        let due = self.refund_of(&before, before.paid - before.refunded, by, at);
+        let kept = before.paid - before.refunded;
+        // What a smaller party has forfeited already is no part of what its guest cancels now.
+        let cancelled = if by == CancelledBy::Guest { kept.min(before.price) } else { kept };
+        let due = self.refund_of(&before, cancelled, by, at);
         if due == Won::ZERO {
             after.life.advance(Status::Canceled)?;
         } else {

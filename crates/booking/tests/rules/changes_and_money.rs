@@ -161,6 +161,20 @@ fn growing_asks_for_the_difference_and_shrinking_returns_it() {
 }
 
 #[test]
+fn shrinking_first_returns_no_more_than_cancelling_at_once() {
+    let mut world = World::new(places(20));
+    let held = world.seat(1, 4);
+    let pay = world.pay(1, held.id);
+    world.run(&[pay]);
+    world.now = world.venue.start(slot_at(12)) - SignedDuration::from_hours(3);
+    let batch =
+        [world.command(1, Action::Change { reservation: held.id, party: 1 }), world.cancel(1, held.id)];
+    let cancelled = done(&world.run(&batch)[1]);
+    // Half of 20,000, in two steps.
+    assert_eq!((cancelled.status(), cancelled.refunded), (Status::Refunded, Won(10_000)));
+}
+
+#[test]
 fn moving_to_another_slot_is_decided_there() {
     let mut world = World::new(tables(&[2, 4]));
     let held = world.seat(1, 2);

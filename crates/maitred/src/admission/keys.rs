@@ -38,6 +38,13 @@ impl Keys {
         if *body == key.body { Ok(claim.clone()) } else { Err(Taken) }
     }
 
+    /// The place that the same request has by this key.
+    pub fn admitted(&self, person: PersonId, key: &Key) -> Option<Admitted> {
+        let claims = self.claims();
+        let (body, claim) = claims.get(&(person, key.text.clone()))?;
+        claim.get().filter(|_| *body == key.body)?.as_ref().ok().cloned()
+    }
+
     /// Forgets a key that led to no place in line.
     pub fn forget(&self, person: PersonId, key: &Key) {
         self.claims().remove(&(person, key.text.clone()));
@@ -48,5 +55,27 @@ impl Keys {
         if let Some(key) = &ticket.key {
             self.forget(ticket.command.person, key);
         }
+    }
+
+    /// Forgets keys whose callers went away before anything came of them.
+    pub fn tidy(&self) {
+        self.claims().retain(|_, (_, claim)| claim.initialized() || Arc::strong_count(claim) > 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_who_went_away_does_not_keep_the_key() {
+        let (keys, person) = (Keys::default(), PersonId(7));
+        let key = |body| Key { text: "lunch".into(), body: [body; 32] };
+        let claim = keys.claim(person, &key(1)).unwrap();
+        keys.tidy();
+        assert_eq!(keys.claim(person, &key(2)).err(), Some(Taken), "somebody is still at it");
+        drop(claim);
+        keys.tidy();
+        assert!(keys.claim(person, &key(2)).is_ok());
     }
 }

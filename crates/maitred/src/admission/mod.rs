@@ -84,6 +84,15 @@ impl Admission {
         admitted
     }
 
+    /// What became of the same request with the same key, if it came before.
+    pub async fn before(&self, person: PersonId, key: &Key) -> Result<Option<Admitted>, Turned> {
+        if let Some(admitted) = self.keys.admitted(person, key) {
+            return Ok(Some(admitted));
+        }
+        let known = self.store.request_key(person, key.text.to_string()).await?;
+        Ok(known.filter(|known| known.body == key.body).map(|known| Admitted::Before(known.ticket)))
+    }
+
     fn enter_once(
         &self,
         slot: SlotId,
@@ -117,8 +126,9 @@ impl Admission {
         self.booking.clear(&(person, slot));
     }
 
-    /// Forgets guards whose time is over.
+    /// Forgets guards whose time is over, and keys that nobody came back for.
     pub fn tidy(&self) {
+        self.keys.tidy();
         self.booking.tidy();
         self.paying.tidy();
     }

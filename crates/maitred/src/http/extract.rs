@@ -78,14 +78,16 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
             Err(_) => return Err(Problem::field("", "took longer than 10 s to arrive")),
         };
         let mut deserializer = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| wrong(&error))?;
+        let value =
+            serde_path_to_error::deserialize(&mut deserializer).map_err(|error| misread("", &error))?;
         deserializer.end().map_err(|error| Problem::field("", format!("is not one JSON value: {error}")))?;
         Ok(Self { value, bytes })
     }
 }
 
-fn wrong(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
-    let mut pointer = String::new();
+/// What was not understood, below this place in the body.
+pub fn misread(below: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let mut pointer = below.to_owned();
     for segment in error.path() {
         use serde_path_to_error::Segment;
         match segment {

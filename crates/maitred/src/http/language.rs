@@ -21,12 +21,13 @@ impl Language {
     pub fn of(headers: &HeaderMap) -> Self {
         let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or("");
         let ranked = accepted.split(',').filter_map(|range| {
-            let (tag, weight) = range.split_once(";q=").unwrap_or((range, "1"));
-            let language = match tag.trim().split('-').next()? {
+            let (tag, weight) = range.split_once(';').unwrap_or((range, "q=1"));
+            let language = match tag.trim().to_ascii_lowercase().split('-').next()? {
                 "ko" => Self::Korean,
                 "en" | "*" => Self::English,
                 _ => return None,
             };
+            let weight = weight.trim().strip_prefix(['q', 'Q'])?.trim_start().strip_prefix('=')?;
             Some((weight.trim().parse::<f32>().unwrap_or(0.0), language))
         });
         // The first named wins among equals.
@@ -100,6 +101,8 @@ mod tests {
         assert_eq!(of("ko-KR,ko;q=0.9,en;q=0.8"), Language::Korean);
         assert_eq!(of("fr, en;q=0.5, ko;q=0.9"), Language::Korean);
         assert_eq!(of("en-GB,ko;q=0.9"), Language::English);
+        assert_eq!(of("KO-kr"), Language::Korean);
+        assert_eq!(of("en; q=0.4, ko; q=0.9"), Language::Korean);
         assert_eq!(of("de"), Language::English);
         assert_eq!(of("ko;q=x, ;;q"), Language::English);
     }

@@ -115,8 +115,12 @@ pub fn openapi() -> String {
 /// Everything that is answered.
 pub fn router(app: Arc<App>) -> Router {
     let (router, _) = routes().split_for_parts();
+    around(router.merge(docs::routes())).with_state(app)
+}
+
+/// What is the same for every address: problems for what is not there, for a panic, and in the reader's language.
+fn around<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {
     router
-        .merge(docs::routes())
         .fallback(|| async { Problem::not_found("page") })
         .method_not_allowed_fallback(|| async {
             let (en, ko) =
@@ -125,5 +129,27 @@ pub fn router(app: Arc<App>) -> Router {
         })
         .layer(CatchPanicLayer::custom(observe::panicked))
         .layer(axum::middleware::from_fn(observe::observe))
-        .with_state(app)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::extract::Request;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn a_handler_that_panics_answers_with_a_problem() {
+        let panics = axum::routing::get(|| async { panic!("on purpose") as &'static str });
+        let router = around(Router::new().route("/panics", panics));
+        let response = router.oneshot(Request::get("/panics").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 500);
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        assert!(response.headers().contains_key("x-request-id"));
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((&problem["code"], &problem["status"]), (&"internal".into(), &500.into()));
+        assert!(!problem["detail"].as_str().unwrap().contains("on purpose"));
+    }
 }

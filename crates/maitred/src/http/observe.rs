@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
 use tracing::Instrument;
 
 use super::language::Language;
@@ -27,7 +27,10 @@ pub async fn observe(request: Request, next: Next) -> Response {
     let span = tracing::info_span!("request", id = ?id, %method, route);
 
     let mut response = next.run(request).instrument(span.clone()).await;
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+    let problem = response.extensions_mut().remove::<Problem>();
+    // The documentation's own routes say nothing about a page that they do not have.
+    let missing = || (response.status() == StatusCode::NOT_FOUND).then(|| Problem::not_found("page"));
+    if let Some(problem) = problem.or_else(missing) {
         write_out(&mut response, &problem, language);
     }
     response.headers_mut().insert(REQUEST_ID, id);

@@ -11,6 +11,7 @@ use hyper::StatusCode;
 use hyper::header::RETRY_AFTER;
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::language::Language;
 use super::tickets::TicketRef;
@@ -22,6 +23,9 @@ macro_rules! codes {
         pub enum Code { $(#[doc = $title] $variant,)* }
 
         impl Code {
+            /// All of them.
+            const ALL: &[Self] = &[$(Self::$variant,)*];
+
             /// The stable name.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code,)* }
@@ -201,6 +205,16 @@ pub fn later(seconds: u64) -> u64 {
     seconds + rand::random_range(0..=seconds)
 }
 
+/// All codes, for those who read the document instead of this file.
+fn code_schema() -> Object {
+    let codes = Code::ALL.iter().map(|code| code.as_str());
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(codes))
+        .description(Some("For machines: stable."))
+        .build()
+}
+
 /// A problem in the form of RFC 9457.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Problem)]
@@ -213,6 +227,7 @@ pub struct ProblemBody {
     #[schema(value_type = String)]
     detail: Cow<'static, str>,
     /// For machines: stable.
+    #[schema(schema_with = code_schema)]
     code: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,

@@ -76,16 +76,23 @@ pub async fn book(
     let venue = venue(&app, venue_id).await?;
     let slot = slot(&app, &venue, &request.date, &request.time);
     let wish = wish(&app, &venue, request, &guest);
-    let (slot, booking) = match (slot, wish) {
-        (Ok(slot), Ok(booking)) => (slot, booking),
+    let key = key.with_body(&bytes);
+    let admitted = match (slot, wish) {
+        (Ok(slot), Ok(booking)) => {
+            let action = Action::Book(Box::new(booking));
+            app.admission.book(slot, guest.id, action, key).await.map_err(turned)?
+        }
         (slot, booking) => {
             let errors = [slot.err(), booking.err()].into_iter().flatten().flatten().collect();
-            return Err(Problem::invalid(errors));
+            // What could be booked when it was first asked for keeps its answer, whatever has passed since.
+            let before = match &key {
+                Some(key) => app.admission.before(guest.id, key).await.map_err(turned)?,
+                None => None,
+            };
+            before.ok_or_else(|| Problem::invalid(errors))?
         }
     };
-    let action = Action::Book(Box::new(booking));
-    let admitted = app.admission.book(slot, guest.id, action, key.with_body(&bytes)).await;
-    let mut response = match admitted.map_err(turned)? {
+    let mut response = match admitted {
         Admitted::InLine(ticket) => answer(&app, &ticket, patience, language).await?,
         Admitted::Before(id) => {
             let logged = app.store.decided(id).await?.ok_or_else(|| Problem::not_found("ticket"))?;

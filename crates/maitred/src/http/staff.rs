@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::availability::Day;
-use super::extract::{Guest, Id, Json, Query};
+use super::extract::{Guest, Id, Json, Query, misread};
 use super::problem::{Problem, ProblemBody};
 use super::reservations::venue;
 use super::venues::MenuItemView;
@@ -47,8 +47,16 @@ pub struct VenueSettings {
     #[schema(value_type = Option<Object>)]
     times: Option<WeekTimes>,
     book_ahead_days: Option<u16>,
+    /// The terms to change, such as `{"holdSeconds":600}`; the others stay.
     #[schema(value_type = Option<Object>)]
-    policy: Option<Policy>,
+    policy: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// These terms with some changed.
+fn policy_on(base: &Policy, changes: serde_json::Map<String, serde_json::Value>) -> Result<Policy, Problem> {
+    let mut terms = serde_json::to_value(base).map_err(|_| Problem::internal())?;
+    terms.as_object_mut().ok_or_else(Problem::internal)?.extend(changes);
+    serde_path_to_error::deserialize(terms).map_err(|error| misread("/policy", &error))
 }
 
 impl VenueSettings {
@@ -60,9 +68,12 @@ impl VenueSettings {
             kind: self.kind.unwrap_or(base.kind),
             inventory,
             time_zone: self.time_zone.unwrap_or(base.time_zone),
-            times: self.times.unwrap_or(base.times),
+            times: self.times.map_or(base.times, WeekTimes::in_order),
             book_ahead_days: self.book_ahead_days.unwrap_or(base.book_ahead_days),
-            policy: self.policy.unwrap_or(base.policy),
+            policy: match self.policy {
+                Some(changes) => policy_on(&base.policy, changes)?,
+                None => base.policy,
+            },
         };
         if !(1..=100).contains(&settings.name.chars().count()) {
             return Err(Problem::field("/name", "must have between 1 and 100 characters"));

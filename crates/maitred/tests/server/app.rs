@@ -61,10 +61,18 @@ impl TestApp {
 
     /// With another configuration, or another store.
     pub async fn start_with(change: impl FnOnce(&mut Config), wrap: impl FnOnce(Store) -> Store) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let time = Arc::new(AtomicI64::new(MORNING.parse::<jiff::Timestamp>().unwrap().as_millisecond()));
+        Self::start_in(tempfile::tempdir().unwrap(), time, change, wrap).await
+    }
+
+    async fn start_in(
+        folder: tempfile::TempDir,
+        time: Arc<AtomicI64>,
+        change: impl FnOnce(&mut Config),
+        wrap: impl FnOnce(Store) -> Store,
+    ) -> Self {
         let mut config = config(folder.path());
         change(&mut config);
-        let time = Arc::new(AtomicI64::new(MORNING.parse::<jiff::Timestamp>().unwrap().as_millisecond()));
         let store = wrap(open_store(folder.path()).unwrap());
         let server = Server::start(&config, store, Clock::Set(time.clone())).await.unwrap();
         let client = Client::new(format!("http://{}", server.address()));
@@ -95,6 +103,12 @@ impl TestApp {
 
     pub fn guest(&self) -> Guest {
         self.person().1
+    }
+
+    /// Stops, and starts again on the same folder at the same time.
+    pub async fn restart(self) -> Self {
+        let time = self.time.clone();
+        Self::start_in(self.stop().await, time, |_| {}, |store| store).await
     }
 
     pub async fn stop(mut self) -> tempfile::TempDir {

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::client::legacy::Client as Pool;
@@ -75,6 +76,21 @@ impl Client {
         }
     }
 
+    /// The bytes of something that is there.
+    pub async fn load(&self, request: Request<Body>) -> Vec<u8> {
+        let response = self.pool.request(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        response.into_body().collect().await.unwrap().to_bytes().to_vec()
+    }
+
+    /// Sends a request and listens to the events that come back.
+    pub async fn listen(&self, request: Request<Body>) -> Events {
+        let response = self.pool.request(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Events { body: response.into_body(), heard: String::new() }
+    }
+
     pub fn request(&self, method: Method, path: &str) -> hyper::http::request::Builder {
         Request::builder().method(method).uri(format!("{}{path}", self.base))
     }
@@ -87,6 +103,34 @@ impl Client {
     /// Somebody with this token.
     pub fn guest(&self, token: impl Into<String>) -> Guest {
         Guest { client: self.clone(), token: Some(token.into()) }
+    }
+}
+
+/// Server-sent events, as they come.
+pub struct Events {
+    body: Incoming,
+    heard: String,
+}
+
+impl Events {
+    /// The next event and its data; `None` once the server has said everything.
+    pub async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            if let Some((event, rest)) = self.heard.split_once("\n\n") {
+                let field =
+                    |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+                let told = field("event:")
+                    .map(|name| (name.to_owned(), serde_json::from_str(field("data:").unwrap()).unwrap()));
+                self.heard = rest.to_owned();
+                match told {
+                    Some(told) => return Some(told),
+                    // A comment, to keep the connection alive.
+                    None => continue,
+                }
+            }
+            let frame = self.body.frame().await?.unwrap();
+            self.heard.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
+        }
     }
 }
 
@@ -105,6 +149,16 @@ impl Guest {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
+        self.client.send(self.request(method, path, headers, body)).await
+    }
+
+    pub fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Request<Body> {
         let mut request = self.client.request(method, path);
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
@@ -112,7 +166,17 @@ impl Guest {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.client.send(request.body(body.into()).unwrap()).await
+        request.body(body.into()).unwrap()
+    }
+
+    /// Listens to what the server tells under this path.
+    pub async fn listen(&self, path: &str) -> Events {
+        self.client.listen(self.request(Method::GET, path, &[], "")).await
+    }
+
+    /// The same person with another browser.
+    pub fn elsewhere(&self) -> Self {
+        Self { client: Client::new(self.client.base.clone()), token: self.token.clone() }
     }
 
     pub async fn get(&self, path: &str) -> Answer {

@@ -4,5 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod app;
+mod bad_input;
+mod changes;
 mod client;
+mod contract;
 mod journeys;
+mod money;
+mod steps;
+mod tables;
+mod waiting;
