@@ -8,6 +8,7 @@ use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
 use booking::PersonId;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use jiff::civil::Date;
@@ -103,6 +104,24 @@ pub fn misread(below: &str, error: &serde_path_to_error::Error<serde_json::Error
         _ => message,
     };
     Problem::field(pointer, format!("is not as expected: {message}"))
+}
+
+/// No body, or an empty object: there is nothing to say.
+pub struct Nothing;
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EmptyObject {}
+
+impl<S: Send + Sync> FromRequest<S> for Nothing {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request<Body>, state: &S) -> Result<Self, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(Self);
+        }
+        Json::<EmptyObject>::from_request(request, state).await.map(|_| Self)
+    }
 }
 
 /// A path parameter as an id. What does not parse is nobody's id.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::App;
-use super::extract::{Guest, Id, Json};
+use super::extract::{Guest, Id, Json, Nothing};
 use super::language;
 use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::{slot, turned, venue};
@@ -128,7 +128,12 @@ pub async fn pay(
 /// Cancel a reservation: by its guest, with a refund by how early it is; by the venue's staff, with all of it.
 #[utoipa::path(post, path = "/api/reservations/{id}/cancel", tag = "reservations", params(("id" = String, Path)),
     responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
-pub async fn cancel(State(app): State<Arc<App>>, guest: Guest, Id(id): Id<ReservationId>) -> Answered {
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<ReservationId>,
+    Nothing: Nothing,
+) -> Answered {
     let cancelled = manage(&app, &guest, id, Role::GuestOrStaff, |reservation, by| {
         enter(&app, &guest, reservation.slot, Action::Cancel { reservation: id, by })
     });
@@ -185,7 +190,12 @@ pub async fn change(
 /// The guests came.
 #[utoipa::path(post, path = "/api/reservations/{id}/complete", tag = "staff", params(("id" = String, Path)),
     responses((status = 200, body = ReservationView), (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
-pub async fn complete(State(app): State<Arc<App>>, guest: Guest, Id(id): Id<ReservationId>) -> Answered {
+pub async fn complete(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<ReservationId>,
+    Nothing: Nothing,
+) -> Answered {
     let action = Action::Complete { reservation: id };
     manage(&app, &guest, id, Role::Staff, |r, _| enter(&app, &guest, r.slot, action.clone())).await
 }
@@ -193,7 +203,12 @@ pub async fn complete(State(app): State<Arc<App>>, guest: Guest, Id(id): Id<Rese
 /// The guests did not come.
 #[utoipa::path(post, path = "/api/reservations/{id}/no-show", tag = "staff", params(("id" = String, Path)),
     responses((status = 200, body = ReservationView), (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
-pub async fn no_show(State(app): State<Arc<App>>, guest: Guest, Id(id): Id<ReservationId>) -> Answered {
+pub async fn no_show(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<ReservationId>,
+    Nothing: Nothing,
+) -> Answered {
     let action = Action::NoShow { reservation: id };
     manage(&app, &guest, id, Role::Staff, |r, _| enter(&app, &guest, r.slot, action.clone())).await
 }
@@ -201,7 +216,12 @@ pub async fn no_show(State(app): State<Arc<App>>, guest: Guest, Id(id): Id<Reser
 /// Hand out a refund that waits for the staff.
 #[utoipa::path(post, path = "/api/reservations/{id}/refund", tag = "staff", params(("id" = String, Path)),
     responses((status = 200, body = ReservationView), (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
-pub async fn refund(State(app): State<Arc<App>>, guest: Guest, Id(id): Id<ReservationId>) -> Answered {
+pub async fn refund(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<ReservationId>,
+    Nothing: Nothing,
+) -> Answered {
     let action = Action::Refund { reservation: id };
     manage(&app, &guest, id, Role::Staff, |r, _| enter(&app, &guest, r.slot, action.clone())).await
 }

@@ -88,7 +88,7 @@ pub struct Receipt {
     party_size: u32,
     /// What was left when the turn came.
     left: u32,
-    /// `seated`, or the code of the refusal.
+    /// `seated`, the code of the refusal, or for somebody who had a place already what was done: `pay`, `cancel`, …
     code: &'static str,
 }
 
@@ -120,8 +120,9 @@ impl TicketView {
         let (state, code, outcome) = match &settled.outcome {
             Outcome::Done(reservation) => {
                 let status = if decision.verdict.is_owners() { 200 } else { 201 };
+                let code = if decision.verdict.is_owners() { decision.verdict.as_str() } else { "seated" };
                 let reservation = Some(ReservationView::from(reservation.as_ref()));
-                ("seated", "seated", OutcomeView { status, reservation, problem: None })
+                ("seated", code, OutcomeView { status, reservation, problem: None })
             }
             Outcome::Refused(refusal) => {
                 let problem = language::refusal(*refusal).about(id);

@@ -218,7 +218,12 @@ async fn unknown_members_are_refused_everywhere() {
             json!({"partySize": 3, "status": "CONFIRMED"}),
             "/status",
         ),
+        (guest, Method::POST, format!("{reservation}/cancel"), json!({"refund": 100}), "/refund"),
+        (staff, Method::POST, format!("{reservation}/complete"), json!({"early": true}), "/early"),
+        (staff, Method::POST, format!("{reservation}/no-show"), json!({"why": "late"}), "/why"),
+        (staff, Method::POST, format!("{reservation}/refund"), json!({"amount": 1}), "/amount"),
         (staff, Method::POST, "/api/venues".into(), json!({"name": "B", "owner": "me"}), "/owner"),
+        (staff, Method::POST, "/api/venues".into(), json!({"name": "B", "kind": "concert"}), "/kind"),
         (
             staff,
             Method::PATCH,

@@ -278,3 +278,16 @@ async fn staff_changes_one_setting_and_the_others_stay() {
     assert_eq!((&times["wednesday"], &times["monday"]), (&json!(["12:00", "13:00"]), &json!([])));
     app.stop().await;
 }
+
+#[tokio::test]
+async fn stopping_leaves_no_task_behind() {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let app = TestApp::start().await;
+    let (venue, _) = app.open(places(20)).await;
+    app.guest().seated(noon(venue, 2)).await;
+    assert!(tasks() > before);
+    app.stop().await;
+    // The test's own client may still be noticing that its connection is closed.
+    until("every task of the server has ended", || async { (tasks() <= before).then_some(()) }).await;
+}
