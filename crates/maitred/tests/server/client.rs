@@ -1,5 +1,7 @@
 //! A small HTTP client that speaks JSON and keeps connections alive.
 
+use std::error::Error;
+
 use axum::body::Body;
 use http_body_util::BodyExt;
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -65,14 +67,16 @@ impl Client {
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
-        let response = self.pool.request(request).await.unwrap();
+        self.try_send(request).await.unwrap()
+    }
+
+    /// An answer, or none because the connection could not be made or was cut.
+    pub async fn try_send(&self, request: Request<Body>) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+        let response = self.pool.request(request).await?;
         let (head, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        Answer {
-            status: head.status,
-            headers: head.headers,
-            text: String::from_utf8(bytes.to_vec()).unwrap(),
-        }
+        let bytes = body.collect().await?.to_bytes();
+        let text = String::from_utf8(bytes.to_vec())?;
+        Ok(Answer { status: head.status, headers: head.headers, text })
     }
 
     pub fn request(&self, method: Method, path: &str) -> hyper::http::request::Builder {
@@ -105,6 +109,17 @@ impl Guest {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
+        self.client.send(self.request(method, path, headers, body)).await
+    }
+
+    /// A call as this person makes it.
+    pub fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Request<Body> {
         let mut request = self.client.request(method, path);
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
@@ -112,7 +127,7 @@ impl Guest {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.client.send(request.body(body.into()).unwrap()).await
+        request.body(body.into()).unwrap()
     }
 
     pub async fn get(&self, path: &str) -> Answer {

@@ -5,4 +5,8 @@
 
 mod app;
 mod client;
+mod crowd;
 mod journeys;
+mod races;
+mod rush;
+mod truth;
