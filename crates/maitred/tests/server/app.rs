@@ -61,7 +61,15 @@ impl TestApp {
 
     /// With another configuration, or another store.
     pub async fn start_with(change: impl FnOnce(&mut Config), wrap: impl FnOnce(Store) -> Store) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), change, wrap).await
+    }
+
+    /// In this folder.
+    pub async fn start_in(
+        folder: tempfile::TempDir,
+        change: impl FnOnce(&mut Config),
+        wrap: impl FnOnce(Store) -> Store,
+    ) -> Self {
         let mut config = config(folder.path());
         change(&mut config);
         let time = Arc::new(AtomicI64::new(MORNING.parse::<jiff::Timestamp>().unwrap().as_millisecond()));

@@ -9,4 +9,5 @@ mod crowd;
 mod journeys;
 mod races;
 mod rush;
+mod trouble;
 mod truth;
