@@ -5,8 +5,10 @@
 
 mod app;
 mod client;
+mod crash;
 mod crowd;
 mod journeys;
+mod process;
 mod races;
 mod rush;
 mod trouble;

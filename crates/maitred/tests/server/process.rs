@@ -30,7 +30,10 @@ pub fn complaint(output: &Output, status: i32) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(status), "{text}");
     if status == 1 {
-        assert!(text.starts_with("maitred: ") && text.trim_end().lines().count() == 1, "not one line: {text}");
+        assert!(
+            text.starts_with("maitred: ") && text.trim_end().lines().count() == 1,
+            "not one line: {text}"
+        );
     }
     text
 }
