@@ -10,7 +10,8 @@ use fairlane::lane::Bounds;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use store::Store;
 use tokio::net::TcpSocket;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Keys};
@@ -25,7 +26,9 @@ use crate::venues::Venues;
 
 /// Who is in line when the server stops is decided within this time, or not at all.
 const LAST_DECISIONS: Duration = Duration::from_secs(5);
-/// Requests under way are answered within this time.
+/// A batch that is being stored then may take this much longer.
+const LAST_BATCH: Duration = Duration::from_secs(1);
+/// Requests under way are answered within this time after the last decisions.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// A running server.
@@ -112,14 +115,28 @@ impl Server {
     pub async fn stop(self) {
         self.stopping.cancel();
         self.app.desk.close(LAST_DECISIONS).await;
-        for task in self.runners.into_iter().chain([self.listening, self.sweeping]) {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a task ended badly");
+        // A batch that still runs then waits for a store that does not answer, and nobody was promised anything by it.
+        let give_up = Instant::now() + LAST_BATCH;
+        for mut runner in self.runners {
+            let ended = tokio::time::timeout_at(give_up, &mut runner).await;
+            if ended.is_err() {
+                tracing::warn!("a batch that could not be stored was given up");
+                runner.abort();
             }
+            complain(ended.unwrap_or(Ok(())));
         }
+        self.app.desk.let_go();
+        complain(self.sweeping.await);
+        complain(self.listening.await);
         // On a thread of its own: it waits for the store's threads.
         let app = self.app.clone();
         let _ = tokio::task::spawn_blocking(move || app.store.close()).await;
+    }
+}
+
+fn complain(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a task ended badly");
     }
 }
 

@@ -155,6 +155,11 @@ impl Desk {
         }
         self.lanes.close();
     }
+
+    /// Lets go of those who wait in the call for a decision that will not come any more.
+    pub fn let_go(&self) {
+        self.tickets.undecided().iter().for_each(|ticket| ticket.stall());
+    }
 }
 
 fn count(ticket: &Ticket, answer: &Answer) {

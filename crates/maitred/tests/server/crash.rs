@@ -154,6 +154,30 @@ async fn sigterm_answers_everybody_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sigterm_ends_a_server_that_cannot_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let venue = venue(folder.path(), 20).await;
+    let program = Program::serve(folder.path(), &[]);
+    let blocker = Truth::in_folder(&folder.path().join("data"));
+    blocker.0.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let noon = slot(venue, &tomorrow(), 1);
+    let mut told = tokio::task::JoinSet::new();
+    for guest in guests(folder.path(), &program.client, 20) {
+        told.spawn(async move { ask(&guest, noon, "noon").await });
+    }
+    // Those who were to be decided are told to come back; the others are in line when the signal comes.
+    let first = told.join_next().await.unwrap().unwrap().unwrap();
+    first.refused(503, "unavailable");
+    program.terminate();
+    assert!(program.ended_within(Duration::from_secs(10)).await.success());
+    blocker.0.execute_batch("ROLLBACK").unwrap();
+    for answer in told.join_all().await {
+        answer.unwrap().refused(503, "unavailable");
+    }
+    assert_eq!(blocker.number("SELECT count(*) FROM reservation"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kill_9_loses_nothing_that_was_answered() {
     const CAPACITY: u32 = 40;
     let folder = tempfile::tempdir().unwrap();
