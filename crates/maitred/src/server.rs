@@ -41,10 +41,14 @@ pub struct Server {
     app: Arc<App>,
 }
 
+/// Makes the data folder where it is missing.
+pub fn make_folder(data: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(data).with_context(|| format!("cannot make the data folder {}", data.display()))
+}
+
 /// Opens the database in a folder, making both where they are missing.
 pub fn open_store(data: &Path) -> anyhow::Result<Store> {
-    std::fs::create_dir_all(data)
-        .with_context(|| format!("cannot make the data folder {}", data.display()))?;
+    make_folder(data)?;
     let path = data.join("maitred.db");
     Store::open(&path).with_context(|| format!("cannot open the database {}", path.display()))
 }
@@ -54,8 +58,7 @@ pub fn signer(config: &Config) -> anyhow::Result<Signer> {
     match &config.token.signing_key {
         Some(key) => Signer::from_text(key),
         None => {
-            std::fs::create_dir_all(&config.data)
-                .with_context(|| format!("cannot make the data folder {}", config.data.display()))?;
+            make_folder(&config.data)?;
             Signer::kept_in(&config.data)
         }
     }
