@@ -9,6 +9,7 @@ mod crash;
 mod crowd;
 mod journeys;
 mod process;
+mod processes;
 mod races;
 mod rush;
 mod trouble;
