@@ -60,15 +60,19 @@ impl Three {
         Self { app, others }
     }
 
-    /// A hundred people at once, spread over the servers.
-    async fn rush(&self, slot: SlotId) -> Vec<Answer> {
-        let clients: Vec<Client> =
-            self.others.iter().map(|server| Client::new(format!("http://{}", server.address()))).collect();
-        let people = (0..100).map(|n| {
-            let guest = self.app.guest();
+    /// These people, spread over the servers.
+    fn spread(&self, people: impl IntoIterator<Item = Guest>) -> impl Iterator<Item = Guest> {
+        let address = |server: &Server| Client::new(format!("http://{}", server.address()));
+        let clients: Vec<Client> = self.others.iter().map(address).collect();
+        people.into_iter().enumerate().map(move |(n, guest)| {
             let client = clients.get(n % 3).cloned().unwrap_or(guest.client);
             Guest { client, token: guest.token }
-        });
+        })
+    }
+
+    /// A hundred people at once, spread over the servers.
+    async fn rush(&self, slot: SlotId) -> Vec<Answer> {
+        let people = self.spread((0..100).map(|_| self.app.guest()));
         let told = at_once(people.map(|guest| async move { book(&guest, slot, 2).await })).await;
         assert!(told.iter().all(|answer| [201, 409].contains(&answer.status.as_u16())), "{told:?}");
         told
@@ -195,6 +199,29 @@ async fn one_key_has_one_answer_however_often_it_is_sent() {
     assert_eq!(truth.number("SELECT count(*) FROM reservation"), 1);
     assert_eq!(truth.number("SELECT count(*) FROM request_key"), 1);
     app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_has_one_answer_on_three_servers() {
+    let three = Three::start(Controls { version_check: true }).await;
+    let venue = three.app.venue(places(2), three.app.person().0).await;
+    for round in 0..5 {
+        let slot = slot(venue, TOMORROW, round);
+        // One who gets a place, and one who is too many.
+        for (guest, party, status) in [(three.app.guest(), 2, 201), (three.app.guest(), 1, 409)] {
+            let told = at_once(three.spread(vec![guest; 30]).map(move |guest| async move {
+                let (headers, body) =
+                    ([("idempotency-key", "lunch"), ("prefer", "wait=10")], wish(slot, party));
+                guest.call(Method::POST, "/api/reservations", &headers, body.to_string()).await
+            }))
+            .await;
+            for answer in &told {
+                assert_eq!((answer.status.as_u16(), &answer.text), (status, &told[0].text));
+            }
+        }
+        assert_eq!(Truth::in_folder(three.app.folder.path()).held(slot), (2, 1));
+    }
+    three.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
