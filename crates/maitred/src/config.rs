@@ -117,6 +117,19 @@ pub struct Flags {
     pub config: Option<PathBuf>,
 }
 
+/// The error in one line. Of the picture of the place in the file only the key is kept: the value may be a secret.
+fn sentence(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let picture = |line: &str| {
+        let drawn = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).strip_prefix('|')?;
+        Some(drawn.split_once('=').map(|(key, _)| key.trim().to_owned()))
+    };
+    let key = text.lines().find_map(|line| picture(line).flatten());
+    let words = text.lines().filter(|line| picture(line).is_none() && !line.trim().is_empty());
+    let words = words.map(|line| line.trim().trim_end_matches(':')).collect::<Vec<_>>().join(": ");
+    key.map_or(words.clone(), |key| format!("{words} (at {key})"))
+}
+
 impl Config {
     /// The configuration out of all its sources.
     pub fn load(flags: &Flags) -> anyhow::Result<Self> {
@@ -128,8 +141,8 @@ impl Config {
             Some(path) => path.as_path(),
             None => Path::new("maitred.toml"),
         };
-        let config = Self::builder().preloaded(said).env().file(file).load()?;
-        config.checked()
+        let config = Self::builder().preloaded(said).env().file(file).load();
+        config.map_err(|error| anyhow::Error::msg(sentence(&error.into())))?.checked()
     }
 
     fn checked(self) -> anyhow::Result<Self> {

@@ -10,7 +10,8 @@ use fairlane::lane::Bounds;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use store::Store;
 use tokio::net::TcpSocket;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Keys};
@@ -25,7 +26,9 @@ use crate::venues::Venues;
 
 /// Who is in line when the server stops is decided within this time, or not at all.
 const LAST_DECISIONS: Duration = Duration::from_secs(5);
-/// Requests under way are answered within this time.
+/// A batch that is being stored then may take this much longer.
+const LAST_BATCH: Duration = Duration::from_secs(1);
+/// Requests under way are answered within this time after the last decisions.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// A running server.
@@ -38,10 +41,14 @@ pub struct Server {
     app: Arc<App>,
 }
 
+/// Makes the data folder where it is missing.
+pub fn make_folder(data: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(data).with_context(|| format!("cannot make the data folder {}", data.display()))
+}
+
 /// Opens the database in a folder, making both where they are missing.
 pub fn open_store(data: &Path) -> anyhow::Result<Store> {
-    std::fs::create_dir_all(data)
-        .with_context(|| format!("cannot make the data folder {}", data.display()))?;
+    make_folder(data)?;
     let path = data.join("maitred.db");
     Store::open(&path).with_context(|| format!("cannot open the database {}", path.display()))
 }
@@ -51,8 +58,7 @@ pub fn signer(config: &Config) -> anyhow::Result<Signer> {
     match &config.token.signing_key {
         Some(key) => Signer::from_text(key),
         None => {
-            std::fs::create_dir_all(&config.data)
-                .with_context(|| format!("cannot make the data folder {}", config.data.display()))?;
+            make_folder(&config.data)?;
             Signer::kept_in(&config.data)
         }
     }
@@ -112,17 +118,28 @@ impl Server {
     pub async fn stop(self) {
         self.stopping.cancel();
         self.app.desk.close(LAST_DECISIONS).await;
-        for task in self.runners.into_iter().chain([self.listening, self.sweeping]) {
-            let ending = task.abort_handle();
-            match tokio::time::timeout(LAST_ANSWERS, task).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "a task ended badly"),
-                Err(_) => ending.abort(),
+        // A batch that still runs then waits for a store that does not answer, and nobody was promised anything by it.
+        let give_up = Instant::now() + LAST_BATCH;
+        for mut runner in self.runners {
+            let ended = tokio::time::timeout_at(give_up, &mut runner).await;
+            if ended.is_err() {
+                tracing::warn!("a batch that could not be stored was given up");
+                runner.abort();
             }
+            complain(ended.unwrap_or(Ok(())));
         }
+        self.app.desk.let_go();
+        complain(self.sweeping.await);
+        complain(self.listening.await);
         // On a thread of its own: it waits for the store's threads.
         let app = self.app.clone();
         let _ = tokio::task::spawn_blocking(move || app.store.close()).await;
+    }
+}
+
+fn complain(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a task ended badly");
     }
 }
 

@@ -45,15 +45,20 @@ impl Keys {
         claim.get().filter(|_| *body == key.body)?.as_ref().ok().cloned()
     }
 
-    /// Forgets a key that led to no place in line.
-    pub fn forget(&self, person: PersonId, key: &Key) {
-        self.claims().remove(&(person, key.text.clone()));
+    /// Forgets a claim that led to no place in line. Whoever claims the key after that claims it anew, and those who
+    /// shared the old claim must not take the new one away.
+    pub fn forget(&self, person: PersonId, key: &Key, claim: &Claim) {
+        let mut claims = self.claims();
+        let name = (person, key.text.clone());
+        if claims.get(&name).is_some_and(|(_, now)| Arc::ptr_eq(now, claim)) {
+            claims.remove(&name);
+        }
     }
 
     /// Forgets the key of a ticket that is over.
     pub fn release(&self, ticket: &Ticket) {
         if let Some(key) = &ticket.key {
-            self.forget(ticket.command.person, key);
+            self.claims().remove(&(ticket.command.person, key.text.clone()));
         }
     }
 
@@ -77,5 +82,20 @@ mod tests {
         drop(claim);
         keys.tidy();
         assert!(keys.claim(person, &key(2)).is_ok());
+    }
+
+    #[test]
+    fn an_old_claim_does_not_take_a_new_one_away() {
+        let (keys, person) = (Keys::default(), PersonId(7));
+        let key = Key { text: "lunch".into(), body: [1; 32] };
+        let claim = || keys.claim(person, &key).unwrap();
+        // Two callers share a claim that comes to nothing; a third comes between their goings.
+        let (first, second) = (claim(), claim());
+        keys.forget(person, &key, &first);
+        let third = claim();
+        keys.forget(person, &key, &second);
+        assert!(Arc::ptr_eq(&third, &claim()));
+        keys.forget(person, &key, &third);
+        assert!(!Arc::ptr_eq(&third, &claim()));
     }
 }

@@ -79,7 +79,7 @@ impl Admission {
         };
         let admitted = claim.get_or_init(first).await.clone();
         if !matches!(admitted, Ok(Admitted::InLine(_))) {
-            self.keys.forget(person, &key);
+            self.keys.forget(person, &key, &claim);
         }
         admitted
     }

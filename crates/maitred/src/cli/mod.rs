@@ -5,11 +5,12 @@ mod token;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, Flags};
 use crate::http;
-use crate::server::open_store;
+use crate::server::{make_folder, open_store};
 
 /// A reservation server for the second at which everyone presses the button.
 #[derive(Debug, Parser)]
@@ -62,9 +63,10 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
 }
 
 fn migrate(config: &Config) -> anyhow::Result<()> {
-    std::fs::create_dir_all(&config.data)?;
+    make_folder(&config.data)?;
     let path = config.data.join("maitred.db");
-    let steps = store::Store::migrate(&path)?;
+    let steps = store::Store::migrate(&path)
+        .with_context(|| format!("cannot open the database {}", path.display()))?;
     // Opening it shows that it is usable.
     open_store(&config.data)?.close();
     let done = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join(", ") };

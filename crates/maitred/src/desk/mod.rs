@@ -8,7 +8,6 @@ mod ticket;
 mod tickets;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use booking::{Action, Command, Outcome, PersonId, SlotId, TicketId};
@@ -46,7 +45,6 @@ pub struct Desk {
     venues: Arc<Venues>,
     clock: Clock,
     epoch: u32,
-    giving_up: AtomicBool,
 }
 
 /// What has become of a ticket.
@@ -68,16 +66,7 @@ impl Desk {
     ) -> Result<(Arc<Self>, Vec<JoinHandle<()>>), Error> {
         let epoch = store.next_epoch().await?;
         let lanes = Lanes::new(limits.bounds);
-        let desk = Arc::new(Self {
-            lanes,
-            tickets: Tickets::new(),
-            keys,
-            store,
-            venues,
-            clock,
-            epoch,
-            giving_up: AtomicBool::new(false),
-        });
+        let desk = Arc::new(Self { lanes, tickets: Tickets::new(), keys, store, venues, clock, epoch });
         let runners = (0..limits.runners.max(1)).map(|_| tokio::spawn(runner::run(desk.clone()))).collect();
         Ok((desk, runners))
     }
@@ -165,8 +154,12 @@ impl Desk {
         if tokio::time::timeout(patience, self.lanes.until_idle()).await.is_err() {
             tracing::warn!(waiting = self.lanes.waiting(), "shutting down with people in line");
         }
-        self.giving_up.store(true, Ordering::Release);
         self.lanes.close();
+    }
+
+    /// Lets go of those who wait in the call for a decision that will not come any more.
+    pub fn let_go(&self) {
+        self.tickets.undecided().iter().for_each(|ticket| ticket.stall());
     }
 }
 

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use booking::decide::Known;
@@ -72,9 +71,8 @@ impl Desk {
                 Err(CommitError::Short(ticket)) => {
                     foregone.insert(ticket, Refusal::InsufficientPoints);
                 }
-                Err(CommitError::Decided(ticket) | CommitError::KeyUsed(ticket)) => {
-                    self.answer_from_log(&mut people, ticket).await;
-                }
+                Err(CommitError::Decided(ticket)) => self.answer_from_log(&mut people, ticket, ticket).await,
+                Err(CommitError::KeyUsed(ticket)) => self.answer_from_key(&mut people, ticket).await,
                 Err(CommitError::Store(error @ (Error::Refused(_) | Error::Unreadable { .. }))) => {
                     tracing::error!(slot = ?id, people = people.len(), %error, "a batch can never be stored");
                     people.drain(..).for_each(|ticket| self.settle(&ticket, Answer::Failed));
@@ -82,12 +80,8 @@ impl Desk {
                 Err(CommitError::Store(error)) => {
                     tracing::warn!(slot = ?id, people = people.len(), %error, "a batch was not stored; trying again");
                     metrics::counter!("maitred_failed_batches_total").increment(1);
-                    let giving_up = self.giving_up.load(Ordering::Acquire);
-                    if giving_up || started.elapsed() >= TROUBLE {
+                    if started.elapsed() >= TROUBLE {
                         people.iter().for_each(|ticket| ticket.stall());
-                    }
-                    if giving_up {
-                        return None;
                     }
                     rest(&mut pause).await;
                     // The commit may have happened all the same: whoever is in the log is answered from there.
@@ -172,21 +166,32 @@ impl Desk {
         if let Ok(Some(_)) = self.store.decided(first).await {
             let tickets: Vec<_> = people.iter().map(|ticket| ticket.id()).collect();
             for ticket in tickets {
-                self.answer_from_log(people, ticket).await;
+                self.answer_from_log(people, ticket, ticket).await;
             }
         }
     }
 
-    /// Answers one ticket from the log, if it is there, and leaves it out of the batch.
-    async fn answer_from_log(&self, people: &mut Vec<Arc<Ticket>>, id: TicketId) {
+    /// Answers one ticket, whose key another process was faster to use, with what that one decided: the same request
+    /// has one answer. What the store cannot tell now is found out in the next attempt.
+    async fn answer_from_key(&self, people: &mut Vec<Arc<Ticket>>, id: TicketId) {
         let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return };
-        let logged = match self.store.decided(id).await {
-            Ok(Some(logged)) => logged,
-            // Its key belongs to a request that another process took: this one is not decided at all.
-            Ok(None) => {
-                let ticket = people.remove(at);
-                return self.settle(&ticket, Answer::Failed);
+        let Some(key) = &people[at].key else { return };
+        match self.store.request_key(people[at].command.person, key.text.to_string()).await {
+            Ok(Some(request)) if request.body == key.body => {
+                self.answer_from_log(people, id, request.ticket).await;
             }
+            Ok(Some(_)) => self.settle(&people.remove(at), Answer::Failed),
+            Ok(None) | Err(_) => {}
+        }
+    }
+
+    /// Answers one ticket with what the log says of this one or of another that stands for it, and leaves it out of the
+    /// batch.
+    async fn answer_from_log(&self, people: &mut Vec<Arc<Ticket>>, id: TicketId, decided: TicketId) {
+        let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return };
+        let logged = match self.store.decided(decided).await {
+            Ok(Some(logged)) => logged,
+            Ok(None) => return self.settle(&people.remove(at), Answer::Failed),
             Err(_) => return,
         };
         if let Ok(settled) = self.recall(logged).await {

@@ -52,6 +52,12 @@ impl Tickets {
         shard.forget()
     }
 
+    /// Tickets without an answer.
+    pub(super) fn undecided(&self) -> Vec<Arc<Ticket>> {
+        let shards = self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
+        shards.flat_map(|shard| shard.undecided()).collect()
+    }
+
     /// Forgets what is too old.
     pub(super) fn sweep(&self) -> Vec<Arc<Ticket>> {
         let shards = self.shards.iter();
@@ -60,6 +66,10 @@ impl Tickets {
 }
 
 impl Shard {
+    fn undecided(&self) -> Vec<Arc<Ticket>> {
+        self.tickets.values().filter(|ticket| ticket.answer().is_none()).cloned().collect()
+    }
+
     fn forget(&mut self) -> Vec<Arc<Ticket>> {
         let mut forgotten = Vec::new();
         while let Some(&(at, id)) = self.decided.front() {

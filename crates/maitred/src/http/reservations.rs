@@ -120,7 +120,10 @@ async fn answer(
     match ticket.wait(patience.wait).await {
         Waited::Answered(Answer::Decided(settled)) => match &settled.outcome {
             Outcome::Done(reservation) => Ok(created(reservation)),
-            Outcome::Refused(refusal) => Err(language::refusal(*refusal).about(id)),
+            // The same request may have been decided under another ticket, at another process.
+            Outcome::Refused(refusal) => {
+                Err(language::refusal(*refusal).about(settled.decision.ticket.unwrap_or(id)))
+            }
         },
         Waited::Answered(Answer::Failed) => Err(Problem::internal().about(id)),
         Waited::Answered(Answer::Left) => {

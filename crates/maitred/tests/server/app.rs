@@ -61,11 +61,16 @@ impl TestApp {
 
     /// With another configuration, or another store.
     pub async fn start_with(change: impl FnOnce(&mut Config), wrap: impl FnOnce(Store) -> Store) -> Self {
-        let time = Arc::new(AtomicI64::new(MORNING.parse::<jiff::Timestamp>().unwrap().as_millisecond()));
-        Self::start_in(tempfile::tempdir().unwrap(), time, change, wrap).await
+        Self::start_in(tempfile::tempdir().unwrap(), Self::morning(), change, wrap).await
     }
 
-    async fn start_in(
+    /// A clock that stands at [`MORNING`].
+    pub fn morning() -> Arc<AtomicI64> {
+        Arc::new(AtomicI64::new(MORNING.parse::<jiff::Timestamp>().unwrap().as_millisecond()))
+    }
+
+    /// In this folder, by this clock.
+    pub async fn start_in(
         folder: tempfile::TempDir,
         time: Arc<AtomicI64>,
         change: impl FnOnce(&mut Config),

@@ -1,5 +1,7 @@
 //! A small HTTP client that speaks JSON and keeps connections alive.
 
+use std::error::Error;
+
 use axum::body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -66,14 +68,16 @@ impl Client {
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
-        let response = self.pool.request(request).await.unwrap();
+        self.try_send(request).await.unwrap()
+    }
+
+    /// An answer, or none because the connection could not be made or was cut.
+    pub async fn try_send(&self, request: Request<Body>) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+        let response = self.pool.request(request).await?;
         let (head, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        Answer {
-            status: head.status,
-            headers: head.headers,
-            text: String::from_utf8(bytes.to_vec()).unwrap(),
-        }
+        let bytes = body.collect().await?.to_bytes();
+        let text = String::from_utf8(bytes.to_vec())?;
+        Ok(Answer { status: head.status, headers: head.headers, text })
     }
 
     /// The bytes of something that is there.
@@ -152,6 +156,7 @@ impl Guest {
         self.client.send(self.request(method, path, headers, body)).await
     }
 
+    /// A call as this person makes it.
     pub fn request(
         &self,
         method: Method,
