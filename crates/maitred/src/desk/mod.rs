@@ -3,11 +3,13 @@
 //!
 //! It knows nothing of HTTP. Whoever enters gets a [`Ticket`] and may wait on it or come back.
 
+mod recall;
 mod runner;
 mod ticket;
 mod tickets;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use booking::{Action, Command, Outcome, PersonId, SlotId, TicketId};
@@ -45,6 +47,7 @@ pub struct Desk {
     venues: Arc<Venues>,
     clock: Clock,
     epoch: u32,
+    in_trouble: AtomicUsize,
 }
 
 /// What has become of a ticket.
@@ -66,7 +69,16 @@ impl Desk {
     ) -> Result<(Arc<Self>, Vec<JoinHandle<()>>), Error> {
         let epoch = store.next_epoch().await?;
         let lanes = Lanes::new(limits.bounds);
-        let desk = Arc::new(Self { lanes, tickets: Tickets::new(), keys, store, venues, clock, epoch });
+        let desk = Arc::new(Self {
+            lanes,
+            tickets: Tickets::new(),
+            keys,
+            store,
+            venues,
+            clock,
+            epoch,
+            in_trouble: AtomicUsize::new(0),
+        });
         let runners = (0..limits.runners.max(1)).map(|_| tokio::spawn(runner::run(desk.clone()))).collect();
         Ok((desk, runners))
     }
@@ -143,6 +155,11 @@ impl Desk {
         self.lanes.retire(IDLE, is_over);
     }
 
+    /// Whether some batch cannot be stored just now.
+    pub fn is_in_trouble(&self) -> bool {
+        self.in_trouble.load(Ordering::Acquire) > 0
+    }
+
     /// The time by which things are decided.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
@@ -170,6 +187,7 @@ fn count(ticket: &Ticket, answer: &Answer) {
             Outcome::Refused(_) => "refused",
         },
         Answer::Left => "left",
+        Answer::KeyMismatch => "refused",
         Answer::Failed => "failed",
     };
     let action = ticket.command.action.verdict().as_str();

@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use booking::decide::Known;
 use booking::{Decision, Outcome, Refusal, Slot, SlotId, TicketId, decide};
 use futures_util::FutureExt;
 use jiff::Timestamp;
-use store::{Batch, CommitError, Error, Logged, RequestKey, StoredKey};
+use store::{Batch, CommitError, Error, RequestKey, StoredKey};
 use tokio::time::Instant;
 
 use super::{Answer, Desk, Settled, Ticket};
@@ -53,7 +54,7 @@ impl Desk {
     ) -> Option<Slot> {
         let started = Instant::now();
         let mut foregone = HashMap::new();
-        let (mut pause, mut stale) = (FIRST_PAUSE, 0);
+        let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
         while !people.is_empty() {
             let attempt = self.attempt(id, &people, cached.take(), &foregone, now);
             let attempt = watch(attempt, started, &people).await;
@@ -71,8 +72,13 @@ impl Desk {
                 Err(CommitError::Short(ticket)) => {
                     foregone.insert(ticket, Refusal::InsufficientPoints);
                 }
-                Err(CommitError::Decided(ticket)) => self.answer_from_log(&mut people, ticket, ticket).await,
-                Err(CommitError::KeyUsed(ticket)) => self.answer_from_key(&mut people, ticket).await,
+                Err(CommitError::Decided(ticket)) => {
+                    // What the store cannot tell now is found out in the next attempt.
+                    let _ = self.answer_from_log(&mut people, ticket, ticket).await;
+                }
+                Err(CommitError::KeyUsed(ticket)) => {
+                    let _ = self.answer_from_key(&mut people, ticket).await;
+                }
                 Err(CommitError::Store(error @ (Error::Refused(_) | Error::Unreadable { .. }))) => {
                     tracing::error!(slot = ?id, people = people.len(), %error, "a batch can never be stored");
                     people.drain(..).for_each(|ticket| self.settle(&ticket, Answer::Failed));
@@ -80,12 +86,17 @@ impl Desk {
                 Err(CommitError::Store(error)) => {
                     tracing::warn!(slot = ?id, people = people.len(), %error, "a batch was not stored; trying again");
                     metrics::counter!("maitred_failed_batches_total").increment(1);
-                    if started.elapsed() >= TROUBLE {
-                        people.iter().for_each(|ticket| ticket.stall());
+                    trouble.get_or_insert_with(|| Trouble::began(&self.in_trouble));
+                    // The commit may have happened all the same. Until the log has told, nothing is decided again.
+                    loop {
+                        if started.elapsed() >= TROUBLE {
+                            people.iter().for_each(|ticket| ticket.stall());
+                        }
+                        rest(&mut pause).await;
+                        if self.answer_decided(&mut people).await.is_ok() {
+                            break;
+                        }
                     }
-                    rest(&mut pause).await;
-                    // The commit may have happened all the same: whoever is in the log is answered from there.
-                    self.answer_decided(&mut people).await;
                 }
             }
         }
@@ -158,60 +169,21 @@ impl Desk {
             self.settle(ticket, Answer::Decided(Box::new(Settled { outcome, decision, decided_at, batch })));
         }
     }
+}
 
-    /// Answers everybody whose decision is in the log already, and leaves them out.
-    async fn answer_decided(&self, people: &mut Vec<Arc<Ticket>>) {
-        // A batch is stored whole or not at all, so its first ticket tells for all of them.
-        let Some(first) = people.first().map(|ticket| ticket.id()) else { return };
-        if let Ok(Some(_)) = self.store.decided(first).await {
-            let tickets: Vec<_> = people.iter().map(|ticket| ticket.id()).collect();
-            for ticket in tickets {
-                self.answer_from_log(people, ticket, ticket).await;
-            }
-        }
+/// A batch that cannot be stored, counted until it could be or was given up.
+struct Trouble<'a>(&'a AtomicUsize);
+
+impl<'a> Trouble<'a> {
+    fn began(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
     }
+}
 
-    /// Answers one ticket, whose key another process was faster to use, with what that one decided: the same request
-    /// has one answer. What the store cannot tell now is found out in the next attempt.
-    async fn answer_from_key(&self, people: &mut Vec<Arc<Ticket>>, id: TicketId) {
-        let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return };
-        let Some(key) = &people[at].key else { return };
-        match self.store.request_key(people[at].command.person, key.text.to_string()).await {
-            Ok(Some(request)) if request.body == key.body => {
-                self.answer_from_log(people, id, request.ticket).await;
-            }
-            Ok(Some(_)) => self.settle(&people.remove(at), Answer::Failed),
-            Ok(None) | Err(_) => {}
-        }
-    }
-
-    /// Answers one ticket with what the log says of this one or of another that stands for it, and leaves it out of the
-    /// batch.
-    async fn answer_from_log(&self, people: &mut Vec<Arc<Ticket>>, id: TicketId, decided: TicketId) {
-        let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return };
-        let logged = match self.store.decided(decided).await {
-            Ok(Some(logged)) => logged,
-            Ok(None) => return self.settle(&people.remove(at), Answer::Failed),
-            Err(_) => return,
-        };
-        if let Ok(settled) = self.recall(logged).await {
-            let ticket = people.remove(at);
-            self.settle(&ticket, Answer::Decided(Box::new(settled)));
-        }
-    }
-
-    /// A decision from the log, with the reservation as it is now.
-    pub async fn recall(&self, logged: Logged) -> Result<Settled, Error> {
-        let Logged { decision, decided_at, batch } = logged;
-        let outcome = match (decision.refused, decision.reservation) {
-            (Some(refusal), _) => Outcome::Refused(refusal),
-            (None, Some(id)) => match self.store.reservation(id).await? {
-                Some(reservation) => Outcome::Done(Arc::new(reservation)),
-                None => Outcome::Refused(Refusal::NotFound),
-            },
-            (None, None) => Outcome::Refused(Refusal::NotFound),
-        };
-        Ok(Settled { outcome, decision, decided_at, batch })
+impl Drop for Trouble<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -43,6 +43,8 @@ pub enum Answer {
     Decided(Box<Settled>),
     /// The person left the line.
     Left,
+    /// Its key was used for another request, at another process at the same moment; nothing was stored.
+    KeyMismatch,
     /// The batch died of an error of ours; nothing was stored.
     Failed,
 }

@@ -75,7 +75,9 @@ async fn manage(
                 Outcome::Refused(Refusal::Elsewhere) => continue,
                 Outcome::Refused(refusal) => return Err(language::refusal(*refusal).about(ticket.id())),
             },
-            Answer::Left | Answer::Failed => return Err(Problem::internal().about(ticket.id())),
+            Answer::Left | Answer::KeyMismatch | Answer::Failed => {
+                return Err(Problem::internal().about(ticket.id()));
+            }
         }
     }
     Err(Problem::unavailable())

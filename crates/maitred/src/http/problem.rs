@@ -162,8 +162,8 @@ impl Problem {
 
     /// The store is in trouble.
     pub fn unavailable() -> Self {
-        let en = "The server cannot store anything right now. Your place is kept; come back in a moment.";
-        let ko = "지금은 처리할 수 없습니다. 순서는 유지됩니다. 잠시 후 다시 확인해 주세요.";
+        let en = "The server cannot store anything right now. Look at your ticket in a moment, or ask again with the same key.";
+        let ko = "지금은 처리할 수 없습니다. 잠시 후 대기표를 확인하거나 같은 키로 다시 요청해 주세요.";
         Self { retry_after: Some(later(2)), ..Self::new(Code::Unavailable, en, ko) }
     }
 
@@ -235,6 +235,13 @@ pub struct ProblemBody {
     remaining: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<TicketRef>,
+}
+
+impl ProblemBody {
+    /// The status it comes with.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
 }
 
 impl IntoResponse for Problem {

@@ -125,6 +125,7 @@ async fn answer(
                 Err(language::refusal(*refusal).about(settled.decision.ticket.unwrap_or(id)))
             }
         },
+        Waited::Answered(Answer::KeyMismatch) => Err(turned(Turned::KeyMismatch).about(id)),
         Waited::Answered(Answer::Failed) => Err(Problem::internal().about(id)),
         Waited::Answered(Answer::Left) => {
             Ok(axum::Json(TicketView::of(app, ticket, language)).into_response())

@@ -18,7 +18,9 @@ use super::App;
 use super::extract::{Guest, Id};
 use super::language::{self, Language};
 use super::problem::{Problem, ProblemBody};
+use super::reservations::turned;
 use super::views::ReservationView;
+use crate::admission::Turned;
 use crate::desk::{Answer, Found, Settled, Ticket};
 
 /// Shown while the pace of a line is not known yet (A11).
@@ -143,6 +145,16 @@ impl TicketView {
         Self { outcome: Some(outcome), receipt: Some(receipt), ..Self::over(id, state, position) }
     }
 
+    /// A ticket that came to nothing without having been decided.
+    fn refused(problem: Problem, id: TicketId, waiting: usize, language: Language) -> Self {
+        let body = problem.about(id).body(language);
+        let outcome = OutcomeView { status: body.status(), reservation: None, problem: Some(body) };
+        Self {
+            outcome: Some(outcome),
+            ..Self::over(id, "refused", Position { ahead: 0, waiting, pace: None })
+        }
+    }
+
     /// A ticket that this process has in memory, as it is now.
     pub fn of(app: &App, ticket: &Ticket, language: Language) -> Self {
         let id = ticket.id();
@@ -152,12 +164,8 @@ impl TicketView {
             None => Self::waiting(id, app.desk.position(id)),
             Some(Answer::Decided(settled)) => Self::settled(id, settled, waiting, language),
             Some(Answer::Left) => Self::over(id, "left", nowhere),
-            Some(Answer::Failed) => {
-                let problem = Problem::internal().about(id);
-                let outcome =
-                    OutcomeView { status: 500, reservation: None, problem: Some(problem.body(language)) };
-                Self { outcome: Some(outcome), ..Self::over(id, "refused", nowhere) }
-            }
+            Some(Answer::KeyMismatch) => Self::refused(turned(Turned::KeyMismatch), id, waiting, language),
+            Some(Answer::Failed) => Self::refused(Problem::internal(), id, waiting, language),
         }
     }
 }

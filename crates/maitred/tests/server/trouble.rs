@@ -125,6 +125,7 @@ async fn a_full_disk_stops_nobody_for_good() {
         }
     }
     assert!(!waiting.is_empty(), "the disk was never full");
+    app.client.anybody().get("/health/ready").await.refused(503, "unavailable");
     let behind: Vec<Guest> = (0..20).map(|_| app.guest()).collect();
     let told = at_once(behind.clone().into_iter().map(|guest| async move {
         let body = crate::crowd::wish(noon, 1).to_string();
@@ -146,6 +147,7 @@ async fn a_full_disk_stops_nobody_for_good() {
         seated.push((guest.clone(), ticket["outcome"]["reservation"].clone()));
     }
     book(&app.guest(), noon, 1).await.expect(201);
+    app.client.anybody().get("/health/ready").await.expect(200);
     for (guest, reservation) in &seated {
         assert_eq!(&guest.get(&path(reservation)).await.expect(200).json(), reservation);
     }
