@@ -2,9 +2,13 @@
 //!
 //! **Order.** Commands are decided one after the other. Whoever comes later sees what whoever came before has taken.
 //!
-//! **Time.** People who already have a place (pay, cancel, change) are judged at the instant at which they entered the
-//! lane, people who want one at the instant at which the batch was drawn. The lane puts the former first, so a hold
-//! cannot run out behind a crowd: whoever paid before the deadline has been decided before anybody can take the place.
+//! **Sides.** People who already have a place here (pay, cancel, change) are owners and go first. Whoever wants one is a
+//! guest and waits in order, also when they come from another slot ([`Action::Move`]) or have let their hold run out
+//! ([`Action::Reseat`]): they have no place here to go first with.
+//!
+//! **Time.** Owners are judged at the instant at which they entered the lane, guests at the instant at which the batch
+//! was drawn. So a hold cannot run out behind a crowd: whoever paid before the deadline has been decided before anybody
+//! can take the place. A new hold runs from the instant of deciding, which may be later if the store was in trouble.
 //!
 //! **Expiry.** An expired hold is free at once. Its row still says `TEMPORARY`, and the unique indexes believe the row,
 //! so the expiry is part of the changes, ahead of whatever takes the place.
@@ -48,9 +52,14 @@ pub struct Command {
 pub enum Action {
     /// A new reservation. Boxed, so that a line full of tickets stays small.
     Book(Box<Booking>),
-    /// Pay a hold; if it has expired, take a new place under the id `afresh` (D9).
+    /// Pay a hold.
     Pay {
         /// The hold.
+        reservation: ReservationId,
+    },
+    /// Pay a hold that has run out: take a new place for it, as a new reservation (D9).
+    Reseat {
+        /// The hold that ran out.
         reservation: ReservationId,
         /// The id of the reservation that may take its place.
         afresh: ReservationId,
@@ -62,11 +71,18 @@ pub enum Action {
         /// By whom, which decides the refund.
         by: CancelledBy,
     },
-    /// Come with another party, or to this slot instead of another (D8).
+    /// Come with another party (D8).
     Change {
         /// Which reservation.
         reservation: ReservationId,
         /// The new size of the party.
+        party: u32,
+    },
+    /// Come to this slot instead of another (D8).
+    Move {
+        /// Which reservation.
+        reservation: ReservationId,
+        /// The size of the party.
         party: u32,
     },
     /// Tidy up after a hold that has expired.
@@ -119,8 +135,10 @@ named! {
         Reseat = "reseat",
         /// A cancellation.
         Cancel = "cancel",
-        /// A change of party or slot.
+        /// A change of party.
         Change = "change",
+        /// A reservation that came from another slot.
+        Move = "move",
         /// A hold that ran out.
         Expire = "expire",
         /// A visit.
@@ -135,7 +153,7 @@ named! {
 impl Verdict {
     /// Whether the command came in on the side of those who already have a place.
     pub fn is_owners(self) -> bool {
-        self != Self::Book
+        !matches!(self, Self::Book | Self::Reseat | Self::Move)
     }
 }
 
@@ -145,8 +163,10 @@ impl Action {
         match self {
             Self::Book(_) => Verdict::Book,
             Self::Pay { .. } => Verdict::Pay,
+            Self::Reseat { .. } => Verdict::Reseat,
             Self::Cancel { .. } => Verdict::Cancel,
             Self::Change { .. } => Verdict::Change,
+            Self::Move { .. } => Verdict::Move,
             Self::Expire { .. } => Verdict::Expire,
             Self::Complete { .. } => Verdict::Complete,
             Self::NoShow { .. } => Verdict::NoShow,
@@ -154,7 +174,7 @@ impl Action {
         }
     }
 
-    /// Whether it belongs to somebody who already has a place, and so goes first.
+    /// Whether it belongs to somebody who already has a place here, and so goes first.
     pub fn is_owners(&self) -> bool {
         self.verdict().is_owners()
     }
@@ -163,9 +183,11 @@ impl Action {
     pub fn reservation(&self) -> Option<ReservationId> {
         match *self {
             Self::Book(_) => None,
-            Self::Pay { reservation, .. }
+            Self::Pay { reservation }
+            | Self::Reseat { reservation, .. }
             | Self::Cancel { reservation, .. }
             | Self::Change { reservation, .. }
+            | Self::Move { reservation, .. }
             | Self::Expire { reservation }
             | Self::Complete { reservation }
             | Self::NoShow { reservation }
@@ -257,15 +279,24 @@ pub struct Known {
     pub foregone: HashMap<TicketId, Refusal>,
 }
 
+/// The instants of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct When {
+    /// When it was drawn: guests are judged by it, however long the store kept them waiting since.
+    pub drawn: Timestamp,
+    /// When it is decided: what is new is dated by it.
+    pub decided: Timestamp,
+}
+
 /// Decides a batch in order. `slot` is left as it will be once the changes are stored.
 pub fn decide<'c>(
     slot: &mut Slot,
     venue: &Venue,
     known: &Known,
     commands: impl ExactSizeIterator<Item = &'c Command>,
-    now: Timestamp,
+    when: When,
 ) -> Decided {
-    let mut turn = actions::Turn::new(slot, venue, known, commands.len());
-    let outcomes = commands.map(|command| turn.decide(command, now)).collect();
+    let mut turn = actions::Turn::new(slot, venue, known, when, commands.len());
+    let outcomes = commands.map(|command| turn.decide(command)).collect();
     turn.finish(outcomes)
 }

@@ -15,7 +15,7 @@ pub mod venue;
 pub mod wallet;
 
 pub use decide::{
-    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, Refusal, Verdict, decide,
+    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, Refusal, Verdict, When, decide,
 };
 pub use ids::{PersonId, ReservationId, SlotId, TicketId, VenueId};
 pub use money::Won;

@@ -99,8 +99,10 @@ impl Slot {
         let own = instead_of.and_then(|id| self.holders.get(&id));
         let fits = match inventory {
             Inventory::Places { capacity } => {
-                let others = self.people - own.map_or(0, |r| r.party);
-                u64::from(others) + u64::from(party) <= u64::from(*capacity)
+                let own = own.map_or(0, |r| r.party);
+                let others = self.people - own;
+                // Whoever comes with fewer people may, also where the venue has made itself smaller since.
+                party <= own || u64::from(others) + u64::from(party) <= u64::from(*capacity)
             }
             Inventory::Exclusive => self.holders.len() == usize::from(own.is_some()),
             Inventory::Tables { tables } => {

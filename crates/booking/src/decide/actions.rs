@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::changes::{Changes, Movement};
-use super::{Action, Booking, Command, Decided, Decision, Known, Outcome, Refusal, Verdict};
+use super::{Action, Booking, Command, Decided, Decision, Known, Outcome, Refusal, Verdict, When};
 use crate::ids::ReservationId;
 use crate::money::Won;
 use crate::policy::CancelledBy;
@@ -19,6 +19,7 @@ pub(super) struct Turn<'a> {
     slot: &'a mut Slot,
     venue: &'a Venue,
     known: &'a Known,
+    when: When,
     decisions: Vec<Decision>,
     changes: Changes,
 }
@@ -33,17 +34,23 @@ impl From<IllegalTransition> for Refusal {
 }
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(slot: &'a mut Slot, venue: &'a Venue, known: &'a Known, commands: usize) -> Self {
+    pub(super) fn new(
+        slot: &'a mut Slot,
+        venue: &'a Venue,
+        known: &'a Known,
+        when: When,
+        commands: usize,
+    ) -> Self {
         let decisions = Vec::with_capacity(commands);
-        Self { slot, venue, known, decisions, changes: Changes::with_room_for(commands) }
+        Self { slot, venue, known, when, decisions, changes: Changes::with_room_for(commands) }
     }
 
     pub(super) fn finish(self, outcomes: Vec<Outcome>) -> Decided {
         Decided { outcomes, decisions: self.decisions, changes: self.changes }
     }
 
-    pub(super) fn decide(&mut self, command: &Command, now: Timestamp) -> Outcome {
-        let at = if command.action.is_owners() { command.entered_at } else { now };
+    pub(super) fn decide(&mut self, command: &Command) -> Outcome {
+        let at = if command.action.is_owners() { command.entered_at } else { self.when.drawn };
         self.expire_until(at);
         let left = self.slot.remaining(self.inventory());
         let done = match self.known.foregone.get(&command.ticket) {
@@ -52,7 +59,7 @@ impl<'a> Turn<'a> {
         };
         let party = match (&command.action, &done) {
             (Action::Book(booking), _) => booking.party,
-            (Action::Change { party, .. }, _) => *party,
+            (Action::Change { party, .. } | Action::Move { party, .. }, _) => *party,
             (_, Ok((reservation, _))) => reservation.party,
             (_, Err(_)) => 0,
         };
@@ -73,10 +80,18 @@ impl<'a> Turn<'a> {
 
     fn act(&mut self, command: &Command, at: Timestamp) -> Done {
         match &command.action {
-            Action::Book(booking) => self.book(command, booking, at),
-            Action::Pay { reservation, afresh } => self.pay(command, *reservation, *afresh, at),
+            Action::Book(booking) => self.book(command, booking),
+            Action::Pay { reservation } => self.pay(command, *reservation),
+            Action::Reseat { reservation, afresh } => self.reseat(command, *reservation, *afresh, at),
             Action::Cancel { reservation, by } => self.cancel(command, *reservation, *by, at),
-            Action::Change { reservation, party } => self.change(command, *reservation, *party, at),
+            Action::Change { reservation, party } => {
+                let before = self.find(*reservation)?;
+                self.change(command, &before, *party, at)
+            }
+            Action::Move { reservation, party } => {
+                let before = self.find_anywhere(*reservation)?;
+                self.change(command, &before, *party, at)
+            }
             Action::Expire { reservation } => self.expire(*reservation),
             Action::Complete { reservation } => self.close(command, *reservation, Status::Completed),
             Action::NoShow { reservation } => self.close(command, *reservation, Status::NoShow),
@@ -84,7 +99,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn book(&mut self, command: &Command, booking: &Booking, now: Timestamp) -> Done {
+    fn book(&mut self, command: &Command, booking: &Booking) -> Done {
+        let now = self.when.decided;
         if self.slot.of_person(command.person).is_some() {
             return Err(Refusal::AlreadyBooked);
         }
@@ -119,11 +135,8 @@ impl<'a> Turn<'a> {
         Ok((reservation, Verdict::Book))
     }
 
-    fn pay(&mut self, command: &Command, id: ReservationId, afresh: ReservationId, at: Timestamp) -> Done {
+    fn pay(&mut self, command: &Command, id: ReservationId) -> Done {
         let before = self.find(id)?;
-        if before.status() == Status::Expired {
-            return self.reseat(command, &before, afresh, at);
-        }
         let mut after = next(&before);
         settle(&mut after)?;
         self.move_money(command, &after, -(after.paid - before.paid), EntryKind::Payment);
@@ -131,7 +144,11 @@ impl<'a> Turn<'a> {
     }
 
     /// A payment that comes too late takes a new place if there is one, and costs nothing if not (D9).
-    fn reseat(&mut self, command: &Command, old: &Reservation, afresh: ReservationId, at: Timestamp) -> Done {
+    fn reseat(&mut self, command: &Command, id: ReservationId, afresh: ReservationId, at: Timestamp) -> Done {
+        let old = self.find(id)?;
+        if old.status() != Status::Expired {
+            return Err(Refusal::IllegalTransition { from: old.status(), to: paid_status(old.payment) });
+        }
         if self.slot.of_person(old.person).is_some() {
             return Err(Refusal::AlreadyBooked);
         }
@@ -144,10 +161,10 @@ impl<'a> Turn<'a> {
             life: Life::NEW,
             table,
             ticket: command.ticket,
-            created_at: at,
+            created_at: self.when.decided,
             version: 1,
             reseats: Some(old.id),
-            ..old.clone()
+            ..Reservation::clone(&old)
         };
         settle(&mut reservation)?;
         self.move_money(command, &reservation, -reservation.paid, EntryKind::Payment);
@@ -194,11 +211,8 @@ impl<'a> Turn<'a> {
 
     /// Another party or another slot, in one step: the old place is given up only when the new one is secured (D8).
     /// What a confirmed party costs more is paid now; what it costs less comes back at the rate of a cancellation.
-    fn change(&mut self, command: &Command, id: ReservationId, party: u32, at: Timestamp) -> Done {
-        let before = match self.find(id) {
-            Err(Refusal::Elsewhere) => self.known.reservations.get(&id).cloned().ok_or(Refusal::NotFound)?,
-            found => found?,
-        };
+    fn change(&mut self, command: &Command, before: &Reservation, party: u32, at: Timestamp) -> Done {
+        let id = before.id;
         let unchangeable = Refusal::IllegalTransition { from: before.status(), to: before.status() };
         if !before.status().holds_places()
             || before.status() == Status::RefundPending
@@ -214,16 +228,16 @@ impl<'a> Turn<'a> {
             Payment::Deposit => self.venue.settings.policy.deposit(party),
             Payment::Prepay => before.price,
         };
-        let mut after = Reservation { party, table, price, slot: self.slot.id, ..next(&before) };
+        let mut after = Reservation { party, table, price, slot: self.slot.id, ..next(before) };
         if before.status() != Status::Temporary && price > before.price {
             after.paid = before.paid + (price - before.price);
             self.move_money(command, &after, before.price - price, EntryKind::Payment);
         } else if before.status() != Status::Temporary && price < before.price {
-            let back = self.refund_of(&before, before.price - price, CancelledBy::Guest, at);
+            let back = self.refund_of(before, before.price - price, CancelledBy::Guest, at);
             after.refunded = before.refunded + back;
             self.move_money(command, &after, back, EntryKind::Refund);
         }
-        Ok((self.store(&before, after, command), Verdict::Change))
+        Ok((self.store(before, after, command), command.action.verdict()))
     }
 
     fn expire(&mut self, id: ReservationId) -> Done {
@@ -268,16 +282,13 @@ impl<'a> Turn<'a> {
 
     /// The reservation as it is at this point of the batch, if it is this slot's.
     fn find(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
-        let known = self
-            .slot
-            .holder(id)
-            .or_else(|| self.changes.current(id))
-            .or_else(|| self.known.reservations.get(&id));
-        match known {
-            Some(reservation) if reservation.slot == self.slot.id => Ok(reservation.clone()),
-            Some(_) => Err(Refusal::Elsewhere),
-            None => Err(Refusal::NotFound),
-        }
+        let found = self.find_anywhere(id)?;
+        if found.slot == self.slot.id { Ok(found) } else { Err(Refusal::Elsewhere) }
+    }
+
+    fn find_anywhere(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
+        let here = self.slot.holder(id).or_else(|| self.changes.current(id));
+        here.or_else(|| self.known.reservations.get(&id)).cloned().ok_or(Refusal::NotFound)
     }
 
     fn store(&mut self, before: &Reservation, after: Reservation, command: &Command) -> Arc<Reservation> {

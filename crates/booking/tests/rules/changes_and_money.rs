@@ -59,7 +59,10 @@ fn a_late_payment_takes_a_new_place_or_costs_nothing() {
     let held = world.seat(1, 4);
     world.wait(7 * 60);
     let pay = world.pay(1, held.id);
-    let seated = done(&world.run(&[pay])[0]);
+    let too_late = Refusal::IllegalTransition { from: Status::Expired, to: Status::Confirmed };
+    assert_eq!(refusal(&world.run(&[pay])[0]), too_late);
+    let reseat = world.reseat(1, held.id);
+    let seated = done(&world.run(&[reseat])[0]);
     assert_ne!(seated.id, held.id);
     assert_eq!(
         (seated.status(), seated.reseats, seated.paid),
@@ -67,14 +70,14 @@ fn a_late_payment_takes_a_new_place_or_costs_nothing() {
     );
     assert_eq!(world.row(held.id).status(), Status::Expired);
 
-    let again = world.pay(1, held.id);
+    let again = world.reseat(1, held.id);
     assert_eq!(refusal(&world.run(&[again])[0]), Refusal::AlreadyBooked);
 
     let mut world = World::new(places(4));
     let held = world.seat(1, 4);
     world.wait(7 * 60);
     world.seat(2, 3);
-    let pay = world.pay(1, held.id);
+    let pay = world.reseat(1, held.id);
     assert_eq!(refusal(&world.run(&[pay])[0]), Refusal::NotEnoughPlaces { remaining: 1 });
     assert_eq!(world.row(held.id).paid, Won::ZERO);
 }
@@ -179,7 +182,7 @@ fn moving_to_another_slot_is_decided_there() {
     let mut world = World::new(tables(&[2, 4]));
     let held = world.seat(1, 2);
     world.slot = Slot::empty(slot_at(13));
-    let change = world.command(1, Action::Change { reservation: held.id, party: 3 });
+    let change = world.command(1, Action::Move { reservation: held.id, party: 3 });
     let moved = done(&world.run(&[change])[0]);
     assert_eq!(
         (moved.id, moved.slot, moved.table, moved.status()),
@@ -199,4 +202,37 @@ fn a_certain_refusal_changes_nothing() {
     world.foregone.insert(pay.ticket, Refusal::InsufficientPoints);
     assert_eq!(refusal(&world.run(&[pay])[0]), Refusal::InsufficientPoints);
     assert_eq!(world.row(held.id).status(), Status::Temporary);
+}
+
+#[test]
+fn whoever_has_no_place_here_waits_like_everybody_else() {
+    let id = ReservationId(1);
+    let owners = |action: Action| action.is_owners();
+    assert!(owners(Action::Pay { reservation: id }));
+    assert!(owners(Action::Change { reservation: id, party: 2 }));
+    assert!(!owners(Action::Move { reservation: id, party: 2 }));
+    assert!(!owners(Action::Reseat { reservation: id, afresh: ReservationId(2) }));
+}
+
+#[test]
+fn a_party_may_shrink_in_a_venue_that_has_shrunk() {
+    let mut world = World::new(places(10));
+    let held = world.seat(1, 8);
+    world.venue.settings.inventory = places(4);
+    let change = |world: &mut World, party| world.command(1, Action::Change { reservation: held.id, party });
+    let shrink = change(&mut world, 6);
+    assert_eq!(done(&world.run(&[shrink])[0]).party, 6);
+    let grow = change(&mut world, 7);
+    assert_eq!(refusal(&world.run(&[grow])[0]), Refusal::NotEnoughPlaces { remaining: 0 });
+}
+
+#[test]
+fn a_hold_runs_from_when_it_was_decided() {
+    let mut world = World::new(places(4));
+    let command = world.book(1, 2);
+    let (drawn, decided) = (world.now, world.now + SignedDuration::from_secs(600));
+    let known = booking::decide::Known::default();
+    let when = When { drawn, decided };
+    let outcome = decide(&mut world.slot, &world.venue, &known, [command].iter(), when).outcomes.remove(0);
+    assert_eq!(done(&outcome).expires_at, decided + SignedDuration::from_secs(420));
 }

@@ -14,6 +14,7 @@ use crate::world::{World, done, person, places, tables};
 enum Wish {
     Book { who: u32, party: u32 },
     Pay(prop::sample::Index),
+    Reseat(prop::sample::Index),
     Cancel(prop::sample::Index),
     Change(prop::sample::Index, u32),
     NoShow(prop::sample::Index),
@@ -29,6 +30,7 @@ fn wish() -> impl Strategy<Value = Wish> {
     prop_oneof![
         6 => (0u32..12, 1u32..7).prop_map(|(who, party)| Wish::Book { who, party }),
         2 => any::<prop::sample::Index>().prop_map(Wish::Pay),
+        1 => any::<prop::sample::Index>().prop_map(Wish::Reseat),
         2 => any::<prop::sample::Index>().prop_map(Wish::Cancel),
         2 => (any::<prop::sample::Index>(), 1u32..7).prop_map(|(at, party)| Wish::Change(at, party)),
         1 => any::<prop::sample::Index>().prop_map(Wish::NoShow),
@@ -59,6 +61,7 @@ fn commands(world: &mut World, wishes: &[Wish]) -> Vec<Command> {
             Some(match wish {
                 Wish::Book { who, party } => world.book(*who, *party),
                 Wish::Pay(at) => pick(at).map(|(id, p)| world.pay(who(p), id))?,
+                Wish::Reseat(at) => pick(at).map(|(id, p)| world.reseat(who(p), id))?,
                 Wish::Cancel(at) => pick(at).map(|(id, p)| world.cancel(who(p), id))?,
                 Wish::Change(at, party) => pick(at).map(|(id, p)| {
                     world.command(who(p), Action::Change { reservation: id, party: *party })

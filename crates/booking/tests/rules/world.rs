@@ -75,8 +75,13 @@ impl World {
     }
 
     pub fn pay(&mut self, who: u32, reservation: ReservationId) -> Command {
+        self.command(who, Action::Pay { reservation })
+    }
+
+    /// Pays what has run out.
+    pub fn reseat(&mut self, who: u32, reservation: ReservationId) -> Command {
         let afresh = ReservationId(u128::from(self.next_number) + 9_000_000);
-        self.command(who, Action::Pay { reservation, afresh })
+        self.command(who, Action::Reseat { reservation, afresh })
     }
 
     pub fn cancel(&mut self, who: u32, reservation: ReservationId) -> Command {
@@ -85,7 +90,8 @@ impl World {
 
     pub fn decide(&mut self, commands: &[Command]) -> Decided {
         let known = Known { reservations: self.stored.clone(), foregone: self.foregone.clone() };
-        decide(&mut self.slot, &self.venue, &known, commands.iter(), self.now)
+        let when = When { drawn: self.now, decided: self.now };
+        decide(&mut self.slot, &self.venue, &known, commands.iter(), when)
     }
 
     /// Decides a batch and stores it, checking what the database would refuse.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ pub struct Lanes<K, T, S> {
     turns: Semaphore,
     bounds: Bounds,
     shut: AtomicBool,
+    /// Lanes begin after this number: the highest of any that was forgotten.
+    floor: AtomicU64,
     waiting: AtomicUsize,
     /// Lanes on the ready list or being run.
     busy: AtomicUsize,
@@ -47,10 +49,10 @@ struct Lane<T, S> {
     since: Instant,
 }
 
-impl<T, S> Default for Lane<T, S> {
-    fn default() -> Self {
+impl<T, S> Lane<T, S> {
+    fn after(number: u64) -> Self {
         Self {
-            next: 0,
+            next: number,
             owners: Line::default(),
             guests: Line::default(),
             drawn: 0,
@@ -87,6 +89,7 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
             turns: Semaphore::new(0),
             bounds,
             shut: AtomicBool::new(false),
+            floor: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
             idle: Notify::new(),
@@ -105,7 +108,8 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
         if self.shut.load(Ordering::Acquire) {
             return Err(Refused::Closed);
         }
-        let lane = shard.entry(key.clone()).or_default();
+        let lane =
+            shard.entry(key.clone()).or_insert_with(|| Lane::after(self.floor.load(Ordering::Acquire)));
         let guests = lane.guests.len();
         if side == Side::Guest
             && (guests >= self.bounds.lane || self.waiting.load(Ordering::Relaxed) >= self.bounds.total)
@@ -218,8 +222,8 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
         self.idle.notify_waiters();
     }
 
-    /// Drops what idle lanes remember, and forgets those altogether that will not be entered again. Forgetting starts
-    /// the numbers anew, so it is only for keys that are over.
+    /// Drops what idle lanes remember, and forgets those altogether that are over. No number is given out twice: a lane
+    /// that is entered again begins after every number of those that were forgotten.
     pub fn retire(&self, idle_for: Duration, is_over: impl Fn(&K) -> bool) {
         for shard in &self.shards {
             lock(shard).retain(|key, lane| {
@@ -229,7 +233,11 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
                 lane.state = None;
                 lane.owners.shrink();
                 lane.guests.shrink();
-                !is_over(key)
+                let forget = is_over(key);
+                if forget {
+                    self.floor.fetch_max(lane.next, Ordering::AcqRel);
+                }
+                !forget
             });
         }
     }

@@ -180,3 +180,16 @@ async fn idle_lanes_forget_what_they_know_but_not_their_numbers() {
     let mut turn = lanes.next().await.unwrap();
     assert_eq!(turn.draw(), (vec![3], None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_lane_gives_no_number_twice() {
+    let lanes = lanes(BOUNDS);
+    for _ in 0..3 {
+        lanes.enter("a", Side::Guest, |n| n).unwrap();
+    }
+    draw(&lanes).await;
+    tokio::time::advance(Duration::from_secs(61)).await;
+    lanes.retire(Duration::from_secs(60), |_| true);
+    lanes.enter("a", Side::Guest, |n| n).unwrap();
+    assert_eq!(draw(&lanes).await.1, [4]);
+}

@@ -55,10 +55,14 @@ impl Keys {
         }
     }
 
-    /// Forgets the key of a ticket that is over.
+    /// Forgets the key of a ticket that is over, unless it has been claimed for another one since.
     pub fn release(&self, ticket: &Ticket) {
-        if let Some(key) = &ticket.key {
-            self.claims().remove(&(ticket.command.person, key.text.clone()));
+        let Some(key) = &ticket.key else { return };
+        let mut claims = self.claims();
+        let name = (ticket.command.person, key.text.clone());
+        let claimed = claims.get(&name).and_then(|(_, claim)| claim.get());
+        if matches!(claimed, Some(Ok(Admitted::InLine(first))) if first.id() == ticket.id()) {
+            claims.remove(&name);
         }
     }
 

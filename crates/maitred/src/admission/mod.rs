@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use booking::{Action, PersonId, ReservationId, SlotId, TicketId};
 use fairlane::lane::Refused;
-use store::{Error, Store};
+use store::{Error, Overdue, Store};
 
 pub use guard::{Guard, Hold};
 pub use keys::{Keys, Taken};
@@ -25,7 +25,7 @@ pub struct Admission {
     store: Arc<Store>,
     keys: Arc<Keys>,
     booking: Arc<Guard<(PersonId, SlotId)>>,
-    paying: Arc<Guard<ReservationId>>,
+    managing: Arc<Guard<ReservationId>>,
 }
 
 /// Somebody has a place, or had one already.
@@ -57,7 +57,7 @@ pub enum Turned {
 impl Admission {
     /// The admission in front of a desk, sharing its keys.
     pub fn new(desk: Arc<Desk>, store: Arc<Store>, keys: Arc<Keys>) -> Self {
-        Self { desk, store, keys, booking: Guard::new(AFTER_SUCCESS), paying: Guard::new(Duration::ZERO) }
+        Self { desk, store, keys, booking: Guard::new(AFTER_SUCCESS), managing: Guard::new(Duration::ZERO) }
     }
 
     /// A guest asks for a place. With a key, the same request has one place and one answer, however often it comes.
@@ -104,8 +104,9 @@ impl Admission {
         self.booking.guarded((person, slot), enter, Turned::InProgress).map(Admitted::InLine)
     }
 
-    /// Somebody who has a place asks to pay it, once at a time.
-    pub fn pay(
+    /// Somebody asks for something about a reservation, in the lane of this slot; one thing at a time, so that nobody can
+    /// crowd the side of a lane that goes first.
+    pub fn manage(
         &self,
         slot: SlotId,
         person: PersonId,
@@ -113,12 +114,13 @@ impl Admission {
         action: Action,
     ) -> Result<Arc<Ticket>, Turned> {
         let enter = |hold| self.desk.enter(slot, person, action, None, Some(hold)).map_err(Turned::from);
-        self.paying.guarded(reservation, enter, Turned::InProgress)
+        self.managing.guarded(reservation, enter, Turned::InProgress)
     }
 
-    /// Somebody who has a place, or the venue, asks for something about it.
-    pub fn manage(&self, slot: SlotId, person: PersonId, action: Action) -> Result<Arc<Ticket>, Turned> {
-        Ok(self.desk.enter(slot, person, action, None, None)?)
+    /// A hold has run out, and somebody tidies up. It stands in nobody's way.
+    pub fn expire(&self, hold: Overdue) -> Result<Arc<Ticket>, Turned> {
+        let action = Action::Expire { reservation: hold.reservation };
+        Ok(self.desk.enter(hold.slot, hold.person, action, None, None)?)
     }
 
     /// Lets a person ask again for a slot that they have given up.
@@ -130,6 +132,6 @@ impl Admission {
     pub fn tidy(&self) {
         self.keys.tidy();
         self.booking.tidy();
-        self.paying.tidy();
+        self.managing.tidy();
     }
 }

@@ -15,7 +15,6 @@ use std::time::Duration;
 use booking::{Action, Command, Outcome, PersonId, SlotId, TicketId};
 use fairlane::lane::{Bounds, Position, Refused, Side};
 use fairlane::memory::lane::Lanes;
-use jiff::Timestamp;
 use store::{Error, Logged, Store};
 use tokio::task::JoinHandle;
 
@@ -141,6 +140,9 @@ impl Desk {
 
     fn settle(&self, ticket: &Ticket, answer: Answer) {
         count(ticket, &answer);
+        if matches!(answer, Answer::KeyMismatch) {
+            self.keys.release(ticket);
+        }
         ticket.settle(answer);
         for forgotten in self.tickets.decided(ticket.id()) {
             self.keys.release(&forgotten);
@@ -158,11 +160,6 @@ impl Desk {
     /// Whether some batch cannot be stored just now.
     pub fn is_in_trouble(&self) -> bool {
         self.in_trouble.load(Ordering::Acquire) > 0
-    }
-
-    /// The time by which things are decided.
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
     }
 
     /// Takes nobody in, decides whoever is in line, for so long at most, then ends the runners.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use booking::decide::Known;
-use booking::{Decision, Outcome, Refusal, Slot, SlotId, TicketId, decide};
+use booking::{Decision, Outcome, Refusal, Slot, SlotId, TicketId, When, decide};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use store::{Batch, CommitError, Error, RequestKey, StoredKey};
@@ -28,9 +28,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(super) async fn run(desk: Arc<Desk>) {
     while let Some(mut turn) = desk.lanes.next().await {
         // Read before drawing: whoever entered before this instant is in the batch or was served before.
-        let now = desk.clock.now();
+        let drawn = desk.clock.now();
         let (people, slot) = turn.draw();
-        let serving = desk.serve(*turn.key(), people.clone(), slot, now);
+        let serving = desk.serve(*turn.key(), people.clone(), slot, drawn);
         match AssertUnwindSafe(serving).catch_unwind().await {
             Ok(slot) => turn.finish(slot),
             Err(_) => {
@@ -50,13 +50,13 @@ impl Desk {
         id: SlotId,
         mut people: Vec<Arc<Ticket>>,
         mut cached: Option<Slot>,
-        now: Timestamp,
+        drawn: Timestamp,
     ) -> Option<Slot> {
         let started = Instant::now();
         let mut foregone = HashMap::new();
         let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
         while !people.is_empty() {
-            let attempt = self.attempt(id, &people, cached.take(), &foregone, now);
+            let attempt = self.attempt(id, &people, cached.take(), &foregone, drawn);
             let attempt = watch(attempt, started, &people).await;
             match attempt {
                 Ok(slot) => return Some(slot),
@@ -74,10 +74,14 @@ impl Desk {
                 }
                 Err(CommitError::Decided(ticket)) => {
                     // What the store cannot tell now is found out in the next attempt.
-                    let _ = self.answer_from_log(&mut people, ticket, ticket).await;
+                    if self.answer_from_log(&mut people, ticket, ticket).await.is_err() {
+                        rest(&mut pause).await;
+                    }
                 }
                 Err(CommitError::KeyUsed(ticket)) => {
-                    let _ = self.answer_from_key(&mut people, ticket).await;
+                    if self.answer_from_key(&mut people, ticket).await.is_err() {
+                        rest(&mut pause).await;
+                    }
                 }
                 Err(CommitError::Store(error @ (Error::Refused(_) | Error::Unreadable { .. }))) => {
                     tracing::error!(slot = ?id, people = people.len(), %error, "a batch can never be stored");
@@ -86,10 +90,10 @@ impl Desk {
                 Err(CommitError::Store(error)) => {
                     tracing::warn!(slot = ?id, people = people.len(), %error, "a batch was not stored; trying again");
                     metrics::counter!("maitred_failed_batches_total").increment(1);
-                    trouble.get_or_insert_with(|| Trouble::began(&self.in_trouble));
                     // The commit may have happened all the same. Until the log has told, nothing is decided again.
                     loop {
                         if started.elapsed() >= TROUBLE {
+                            trouble.get_or_insert_with(|| Trouble::began(&self.in_trouble));
                             people.iter().for_each(|ticket| ticket.stall());
                         }
                         rest(&mut pause).await;
@@ -110,7 +114,7 @@ impl Desk {
         people: &[Arc<Ticket>],
         cached: Option<Slot>,
         foregone: &HashMap<TicketId, Refusal>,
-        now: Timestamp,
+        drawn: Timestamp,
     ) -> Result<Slot, CommitError> {
         let venue =
             self.venues.get(id.venue()).await?.ok_or(Error::Unreadable { what: "the venue of a slot" })?;
@@ -120,12 +124,14 @@ impl Desk {
         };
         let known = Known { reservations: self.named_by(people, &slot).await?, foregone: foregone.clone() };
         let commands = people.iter().map(|ticket| &ticket.command);
-        let decided = decide(&mut slot, &venue, &known, commands, now);
+        // A hold that was kept waiting by the store runs from now; who had expired is judged by when the batch was drawn.
+        let when = When { drawn, decided: self.clock.now() };
+        let decided = decide(&mut slot, &venue, &known, commands, when);
         let batch = Batch {
             slot: id,
             slot_version: slot.version,
             venue_version: venue.version,
-            decided_at: now,
+            decided_at: when.decided,
             changes: decided.changes,
             decisions: decided.decisions.clone(),
             keys: people.iter().filter_map(|ticket| stored_key(ticket)).collect(),
@@ -135,7 +141,7 @@ impl Desk {
         metrics::histogram!("maitred_commit_seconds").record(committing.elapsed());
         #[expect(clippy::cast_precision_loss, reason = "a batch is shorter than 2^52")]
         metrics::histogram!("maitred_batch_size").record(people.len() as f64);
-        self.answer(people, decided.outcomes, decided.decisions, now, slot.version);
+        self.answer(people, decided.outcomes, decided.decisions, when.decided, slot.version);
         Ok(slot)
     }
 

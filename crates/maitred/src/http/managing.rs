@@ -5,20 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use booking::policy::CancelledBy;
 use booking::venue::MAX_PARTY;
-use booking::{Action, Outcome, Refusal, Reservation, ReservationId, SlotId};
+use booking::{Action, Outcome, Refusal, Reservation, ReservationId, SlotId, Status, TicketId, Verdict};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::App;
 use super::extract::{Guest, Id, Json, Nothing};
-use super::language;
+use super::language::{self, Language};
 use super::problem::{Code, Problem, ProblemBody};
-use super::reservations::{slot, turned, venue};
+use super::reservations::{in_line, slot, turned, venue};
+use super::tickets::TicketView;
 use super::views::ReservationView;
 use crate::admission::Turned;
-use crate::desk::{Answer, Ticket, Waited};
+use crate::desk::{Answer, Found, Waited};
 use crate::fresh;
 
 /// How long somebody who has a place waits in the call.
@@ -26,7 +28,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// A reservation that moves to another slot while it is being asked about is followed so often.
 const FOLLOW: usize = 4;
 
-type Answered = Result<axum::Json<ReservationView>, Problem>;
+type Answered = Result<Response, Problem>;
 
 /// Whose business it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,36 +57,77 @@ async fn find(
     }
 }
 
-/// Does something about a reservation in the lane of its slot, wherever that is by then.
+/// What came of it.
+enum Managed {
+    Done(Arc<Reservation>),
+    /// The line is long: the ticket keeps the place.
+    InLine(Response),
+}
+
+impl IntoResponse for Managed {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Done(reservation) => {
+                axum::Json(ReservationView::from(reservation.as_ref())).into_response()
+            }
+            Self::InLine(response) => response,
+        }
+    }
+}
+
+/// Does something about a reservation, in the lane of the slot where it is wanted. A reservation that has moved, run out
+/// or has something else done about it in the meantime is looked at again.
 async fn manage(
     app: &App,
     guest: &Guest,
     id: ReservationId,
     role: Role,
-    enter: impl Fn(&Reservation, CancelledBy) -> Result<Arc<Ticket>, Problem>,
-) -> Answered {
+    wanted: impl Fn(&Reservation, CancelledBy) -> (SlotId, Action),
+) -> Result<Managed, Problem> {
+    let mut last = Problem::unavailable();
     for _ in 0..FOLLOW {
         let (reservation, by) = find(app, guest, id, role).await?;
-        let ticket = enter(&reservation, by)?;
-        let Waited::Answered(answer) = ticket.wait(PATIENCE).await else {
-            return Err(Problem::unavailable().about(ticket.id()));
-        };
-        match answer {
-            Answer::Decided(settled) => match &settled.outcome {
-                Outcome::Done(done) => return Ok(axum::Json(ReservationView::from(done.as_ref()))),
-                Outcome::Refused(Refusal::Elsewhere) => continue,
-                Outcome::Refused(refusal) => return Err(language::refusal(*refusal).about(ticket.id())),
-            },
-            Answer::Left | Answer::KeyMismatch | Answer::Failed => {
-                return Err(Problem::internal().about(ticket.id()));
+        let (slot, action) = wanted(&reservation, by);
+        let verdict = action.verdict();
+        let ticket = match app.admission.manage(slot, guest.id, id, action) {
+            Ok(ticket) => ticket,
+            Err(Turned::InProgress(first)) => {
+                last = after(app, first, verdict).await?;
+                continue;
             }
+            Err(reason) => return Err(turned(reason)),
+        };
+        let settled = match ticket.wait(PATIENCE).await {
+            Waited::Answered(Answer::Decided(settled)) => settled,
+            Waited::Answered(_) => return Err(Problem::internal().about(ticket.id())),
+            Waited::Stalled => return Err(Problem::unavailable().about(ticket.id())),
+            Waited::StillWaiting => return Ok(Managed::InLine(in_line(app, &ticket, Language::default()))),
+        };
+        let refusal = match &settled.outcome {
+            Outcome::Done(done) => return Ok(Managed::Done(done.clone())),
+            Outcome::Refused(refusal) => *refusal,
+        };
+        last = language::refusal(refusal).about(ticket.id());
+        let ran_out = matches!(refusal, Refusal::IllegalTransition { from: Status::Expired, .. });
+        if refusal != Refusal::Elsewhere && !(ran_out && verdict == Verdict::Pay) {
+            return Err(last);
         }
     }
-    Err(Problem::unavailable())
+    Err(last)
 }
 
-fn enter(app: &App, guest: &Guest, slot: SlotId, action: Action) -> Result<Arc<Ticket>, Problem> {
-    app.admission.manage(slot, guest.id, action).map_err(turned)
+/// Waits for what is being done about the same reservation. Only a second payment is refused at once.
+async fn after(app: &App, first: TicketId, verdict: Verdict) -> Result<Problem, Problem> {
+    let Some(Found::InMemory(ticket)) = app.desk.find(first).await? else {
+        return Ok(turned(Turned::InProgress(first)));
+    };
+    let pays = |verdict| matches!(verdict, Verdict::Pay | Verdict::Reseat);
+    if pays(verdict) && pays(ticket.command.action.verdict()) {
+        let (en, ko) = ("This reservation is being paid already.", "이미 결제가 진행 중입니다.");
+        return Err(Problem::new(Code::PaymentInProgress, en, ko).about(first));
+    }
+    ticket.wait(PATIENCE).await;
+    Ok(turned(Turned::InProgress(first)))
 }
 
 /// How to pay.
@@ -106,44 +149,42 @@ enum Method {
 /// nothing if not.
 #[utoipa::path(post, path = "/api/reservations/{id}/payment", tag = "reservations", params(("id" = String, Path)),
     request_body = PaymentRequest,
-    responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = ReservationView), (status = 202, body = TicketView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 pub async fn pay(
     State(app): State<Arc<App>>,
     guest: Guest,
     Id(id): Id<ReservationId>,
     Json { .. }: Json<PaymentRequest>,
 ) -> Answered {
-    let enter = |reservation: &Reservation, _| {
-        let afresh = fresh::reservation_id(app.clock.now());
-        let action = Action::Pay { reservation: id, afresh };
-        app.admission.pay(reservation.slot, guest.id, id, action).map_err(|reason| match reason {
-            Turned::InProgress(ticket) => {
-                let (en, ko) = ("This reservation is being paid already.", "이미 결제가 진행 중입니다.");
-                Problem::new(Code::PaymentInProgress, en, ko).about(ticket)
-            }
-            other => turned(other),
-        })
-    };
-    manage(&app, &guest, id, Role::Guest, enter).await
+    let managed = manage(&app, &guest, id, Role::Guest, |reservation, _| {
+        let now = app.clock.now();
+        let late = reservation.status() == Status::Expired || reservation.has_expired(now);
+        let action = match late {
+            false => Action::Pay { reservation: id },
+            true => Action::Reseat { reservation: id, afresh: fresh::reservation_id(now) },
+        };
+        (reservation.slot, action)
+    });
+    Ok(managed.await?.into_response())
 }
 
 /// Cancel a reservation: by its guest, with a refund by how early it is; by the venue's staff, with all of it.
 #[utoipa::path(post, path = "/api/reservations/{id}/cancel", tag = "reservations", params(("id" = String, Path)),
-    responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = ReservationView), (status = 202, body = TicketView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 pub async fn cancel(
     State(app): State<Arc<App>>,
     guest: Guest,
     Id(id): Id<ReservationId>,
     Nothing: Nothing,
 ) -> Answered {
-    let cancelled = manage(&app, &guest, id, Role::GuestOrStaff, |reservation, by| {
-        enter(&app, &guest, reservation.slot, Action::Cancel { reservation: id, by })
+    let managed = manage(&app, &guest, id, Role::GuestOrStaff, |reservation, by| {
+        (reservation.slot, Action::Cancel { reservation: id, by })
     });
-    let cancelled = cancelled.await?;
-    if let Some(reservation) = app.store.reservation(id).await? {
+    let managed = managed.await?;
+    if let Managed::Done(reservation) = &managed {
         app.admission.clear(reservation.person, reservation.slot);
     }
-    Ok(cancelled)
+    Ok(managed.into_response())
 }
 
 /// What to change.
@@ -158,7 +199,7 @@ pub struct ChangeRequest {
 /// Change the party or the time in one step: the old place is given up only when the new one is secured.
 #[utoipa::path(patch, path = "/api/reservations/{id}", tag = "reservations", params(("id" = String, Path)),
     request_body = ChangeRequest,
-    responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
+    responses((status = 200, body = ReservationView), (status = 202, body = TicketView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody),
               (status = 422, body = ProblemBody)))]
 pub async fn change(
     State(app): State<Arc<App>>,
@@ -180,13 +221,19 @@ pub async fn change(
     let day = request.date.unwrap_or_else(|| reservation.slot.date().to_string());
     let time = request.time.unwrap_or_else(|| booking::venue::StartTime(reservation.slot.time()).to_string());
     let target = slot(&app, &venue, &day, &time).map_err(Problem::invalid)?;
-    let changed = manage(&app, &guest, id, Role::Guest, |now, _| {
+    let managed = manage(&app, &guest, id, Role::Guest, |now, _| {
         let party = request.party_size.unwrap_or(now.party);
-        enter(&app, &guest, target, Action::Change { reservation: id, party })
+        let action = match now.slot == target {
+            true => Action::Change { reservation: id, party },
+            false => Action::Move { reservation: id, party },
+        };
+        (target, action)
     });
-    let changed = changed.await?;
-    app.admission.clear(guest.id, reservation.slot);
-    Ok(changed)
+    let managed = managed.await?;
+    if matches!(managed, Managed::Done(_)) {
+        app.admission.clear(guest.id, reservation.slot);
+    }
+    Ok(managed.into_response())
 }
 
 /// The guests came.
@@ -198,8 +245,8 @@ pub async fn complete(
     Id(id): Id<ReservationId>,
     Nothing: Nothing,
 ) -> Answered {
-    let action = Action::Complete { reservation: id };
-    manage(&app, &guest, id, Role::Staff, |r, _| enter(&app, &guest, r.slot, action.clone())).await
+    let wanted = |r: &Reservation, _| (r.slot, Action::Complete { reservation: id });
+    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
 }
 
 /// The guests did not come.
@@ -211,8 +258,8 @@ pub async fn no_show(
     Id(id): Id<ReservationId>,
     Nothing: Nothing,
 ) -> Answered {
-    let action = Action::NoShow { reservation: id };
-    manage(&app, &guest, id, Role::Staff, |r, _| enter(&app, &guest, r.slot, action.clone())).await
+    let wanted = |r: &Reservation, _| (r.slot, Action::NoShow { reservation: id });
+    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
 }
 
 /// Hand out a refund that waits for the staff.
@@ -224,6 +271,6 @@ pub async fn refund(
     Id(id): Id<ReservationId>,
     Nothing: Nothing,
 ) -> Answered {
-    let action = Action::Refund { reservation: id };
-    manage(&app, &guest, id, Role::Staff, |r, _| enter(&app, &guest, r.slot, action.clone())).await
+    let wanted = |r: &Reservation, _| (r.slot, Action::Refund { reservation: id });
+    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
 }

@@ -131,15 +131,18 @@ async fn answer(
             Ok(axum::Json(TicketView::of(app, ticket, language)).into_response())
         }
         Waited::Stalled => Err(Problem::unavailable().about(id)),
-        Waited::StillWaiting => {
-            let view = TicketView::of(app, ticket, language);
-            // Sooner than the turn comes, so that the person sees the line move; not all at the same time.
-            let again = later((view.estimated_wait_seconds / 4).clamp(2, 15));
-            let location = format!("/api/tickets/{id}");
-            let headers = [(LOCATION, location), (RETRY_AFTER, again.to_string())];
-            Ok((StatusCode::ACCEPTED, headers, axum::Json(view)).into_response())
-        }
+        Waited::StillWaiting => Ok(in_line(app, ticket, language)),
     }
+}
+
+/// Somebody is in line: the ticket keeps the place.
+pub fn in_line(app: &App, ticket: &Ticket, language: Language) -> Response {
+    let view = TicketView::of(app, ticket, language);
+    // Sooner than the turn comes, so that the person sees the line move; not all at the same time.
+    let again = later((view.estimated_wait_seconds / 4).clamp(2, 15));
+    let location = format!("/api/tickets/{}", ticket.id());
+    let headers = [(LOCATION, location), (RETRY_AFTER, again.to_string())];
+    (StatusCode::ACCEPTED, headers, axum::Json(view)).into_response()
 }
 
 fn created(reservation: &Reservation) -> Response {

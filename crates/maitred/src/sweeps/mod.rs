@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use booking::Action;
 use jiff::SignedDuration;
 use store::Error;
 
@@ -15,6 +14,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 const SELDOM: u32 = 30;
 /// Rows that one sweep takes on.
 const BOUND: u32 = 500;
+/// Longer than any line.
+const LONG: Duration = Duration::from_secs(3_600);
 /// How long a key is remembered.
 const KEY_AGE: SignedDuration = SignedDuration::from_hours(24);
 
@@ -34,11 +35,12 @@ pub async fn run(app: Arc<App>) {
 async fn sweep(app: &App, round: u32) -> Result<(), Error> {
     expire_holds(app).await?;
     if round.is_multiple_of(SELDOM) {
-        app.store.forget_keys(app.clock.now().saturating_sub(KEY_AGE).unwrap_or_default(), BOUND).await?;
+        forget_keys(app).await?;
         app.admission.tidy();
-        let yesterday = app.clock.now().saturating_sub(SignedDuration::from_hours(48)).unwrap_or_default();
-        let yesterday = jiff::tz::TimeZone::UTC.to_datetime(yesterday).date();
-        app.desk.tidy(|slot| slot.date() < yesterday);
+        let before_yesterday =
+            app.clock.now().saturating_sub(SignedDuration::from_hours(48)).unwrap_or_default();
+        let before_yesterday = jiff::tz::TimeZone::UTC.to_datetime(before_yesterday).date();
+        app.desk.tidy(|slot| slot.date() < before_yesterday);
         app.metrics.run_upkeep();
     }
     Ok(())
@@ -46,15 +48,25 @@ async fn sweep(app: &App, round: u32) -> Result<(), Error> {
 
 /// Writes down which holds have expired, in their slots' lanes like everything else.
 async fn expire_holds(app: &App) -> Result<(), Error> {
-    let overdue = app.store.overdue(app.clock.now(), BOUND).await?;
-    let entered = overdue.into_iter().filter_map(|hold| {
-        let action = Action::Expire { reservation: hold.reservation };
-        app.admission.manage(hold.slot, hold.person, action).ok()
-    });
-    // All are in line before any is waited for, so that one batch takes them together.
-    let tickets: Vec<_> = entered.collect();
-    for ticket in tickets {
-        ticket.wait(PERIOD).await;
+    if app.desk.is_in_trouble() {
+        return Ok(());
     }
+    let overdue = app.store.overdue(app.clock.now(), BOUND).await?;
+    // All are in line before any is waited for, so that one batch takes them together; the next sweep begins when they
+    // are done, so that none is entered twice.
+    let tickets: Vec<_> = overdue.into_iter().filter_map(|hold| app.admission.expire(hold).ok()).collect();
+    for ticket in tickets {
+        tokio::select! {
+            () = app.stopping.cancelled() => return Ok(()),
+            _ = ticket.wait(LONG) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Forgets old keys, a bounded number at a time, until none are left.
+async fn forget_keys(app: &App) -> Result<(), Error> {
+    let before = app.clock.now().saturating_sub(KEY_AGE).unwrap_or_default();
+    while app.store.forget_keys(before, BOUND).await? == BOUND as usize && !app.stopping.is_cancelled() {}
     Ok(())
 }
