@@ -443,3 +443,51 @@ async fn the_same_request_keeps_its_answer_after_its_time_has_passed() {
     guest.book_with(&noon(venue, 3), &key).await.refused(422, "invalid-request");
     app.stop().await;
 }
+
+/// B3: a place somewhere else, or one that has run out, lets nobody pass those who wait here.
+#[tokio::test]
+async fn whoever_moves_in_or_pays_too_late_waits_behind_those_who_came_before() {
+    let app = slow().await;
+    let (venue, _) = app.open(places(2)).await;
+    let (mover, late) = (app.guest(), app.rich().await);
+    let elsewhere = mover.seated(wish(venue, "13:00", 1)).await;
+    let ran_out = late.seated(noon(venue, 1)).await;
+    app.wait(7 * 60);
+    // Seated after the hold of noon had run out, so that it has not.
+    let fresh = mover.seated(wish(venue, "14:00", 1)).await;
+
+    let jam = app.jam();
+    let guests = [app.guest(), app.guest(), app.guest()];
+    let mut tickets = Vec::new();
+    for guest in &guests {
+        tickets.push(guest.line_up(&noon(venue, 1)).await);
+    }
+    let paying = tokio::spawn({
+        let (late, ran_out) = (late.elsewhere(), ran_out.clone());
+        async move { late.pay(&ran_out).await }
+    });
+    until_waiting(&app, venue, 4).await;
+    let moving = tokio::spawn({
+        let (mover, path) = (mover.elsewhere(), path_of(&fresh));
+        async move { mover.patch(&path, json!({"time": "12:00"})).await }
+    });
+    until_waiting(&app, venue, 5).await;
+    jam.release();
+
+    let mut states = Vec::new();
+    for (guest, ticket) in guests.iter().zip(&tickets) {
+        states.push(guest.decided(ticket).await["state"].clone());
+    }
+    assert_eq!(states, ["seated", "seated", "refused"]);
+    paying.await.unwrap().refused(409, "not-enough-places");
+    moving.await.unwrap().refused(409, "not-enough-places");
+    assert_eq!(late.balance().await, 1_000_000);
+    let kept = mover.get(&path_of(&fresh)).await.json();
+    assert_eq!((&kept["status"], &kept["time"]), (&json!("TEMPORARY"), &json!("14:00")));
+    assert_eq!(mover.get(&path_of(&elsewhere)).await.json()["status"], "EXPIRED");
+    app.stop().await;
+}
+
+fn path_of(reservation: &Value) -> String {
+    format!("/api/reservations/{}", reservation["id"].as_str().unwrap())
+}
