@@ -1,0 +1,330 @@
+//! One connection for all commands of a client, and what is done when it fails.
+//!
+//! The driver's own reconnecting keeps callers waiting for as long as it takes, so every sending has a deadline here.
+//! A command is sent again, on a new connection if the old one is broken or silent; scripts bear being repeated. The
+//! number of the attempt is the last argument of each script.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ::redis::aio::{ConnectionLike, MultiplexedConnection};
+use ::redis::cluster::ClusterClientBuilder;
+use ::redis::cluster_async::ClusterConnection;
+use ::redis::io::tcp::TcpSettings;
+use ::redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind, Value,
+    cmd,
+};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::config::{RedisConfig, Topology};
+use super::script::Script;
+use crate::error::{Error, Result};
+
+/// How many commands may wait to be written before callers do.
+const WRITE_QUEUE: usize = 4096;
+
+#[derive(Clone)]
+enum Connection {
+    Single(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl Connection {
+    async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
+        let value = match self {
+            Self::Single(connection) => connection.req_packed_command(command).await,
+            Self::Cluster(connection) => connection.req_packed_command(command).await,
+        };
+        // At this level of the driver an error of the server is a value like any other.
+        value?.extract_error()
+    }
+}
+
+pub(super) struct Link {
+    topology: Topology,
+    call_timeout: Duration,
+    attempts: u32,
+    /// Where connections are driven.
+    home: Handle,
+    current: Mutex<Option<(u64, Connection)>>,
+    connecting: tokio::sync::Mutex<()>,
+    generation: AtomicU64,
+    start: Instant,
+    /// When the last answer came, in µs since `start`: tells a slow server from a dead connection.
+    last_answer: AtomicU64,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("topology", &self.topology).finish_non_exhaustive()
+    }
+}
+
+/// A script with its keys and arguments.
+pub(super) struct Call<'a> {
+    script: &'a Script,
+    keys: usize,
+    parts: Vec<Vec<u8>>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(script: &'a Script) -> Self {
+        Self { script, keys: 0, parts: Vec::with_capacity(20) }
+    }
+
+    pub(super) fn key(mut self, key: &str) -> Self {
+        debug_assert_eq!(self.keys, self.parts.len(), "keys come before arguments");
+        self.keys += 1;
+        self.parts.push(key.as_bytes().to_vec());
+        self
+    }
+
+    pub(super) fn arg(mut self, arg: impl ToString) -> Self {
+        self.parts.push(arg.to_string().into_bytes());
+        self
+    }
+
+    fn fill(&self, mut command: Cmd, attempt: u32) -> Cmd {
+        command.arg(self.keys).arg(&self.parts).arg(attempt);
+        command
+    }
+}
+
+impl Link {
+    pub(super) fn new(config: &RedisConfig, home: Handle) -> Self {
+        Self {
+            topology: config.topology.clone(),
+            call_timeout: config.call_timeout,
+            attempts: config.attempts,
+            home,
+            current: Mutex::new(None),
+            connecting: tokio::sync::Mutex::new(()),
+            generation: AtomicU64::new(0),
+            start: Instant::now(),
+            last_answer: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts connections: it changes when the server may have changed.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(super) async fn ready(&self) -> Result<()> {
+        self.connection().await.map(drop).map_err(unavailable)
+    }
+
+    /// Sends a script until it is answered, as often as the configuration allows.
+    pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value> {
+        self.call_up_to(call, self.attempts).await
+    }
+
+    /// Sends it once. For what is done again soon anyway.
+    pub(super) async fn call_once(&self, call: &Call<'_>) -> Result<Value> {
+        self.call_up_to(call, 1).await
+    }
+
+    async fn call_up_to(&self, call: &Call<'_>, attempts: u32) -> Result<Value> {
+        let mut attempt = 0;
+        loop {
+            let error = match self.run(call, attempt).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            attempt += 1;
+            if attempt >= attempts || !may_pass(&error) {
+                return Err(unavailable(error));
+            }
+            let spread = crate::ticket::random() % 50;
+            sleep(Duration::from_millis(u64::from(attempt) * 25 + spread)).await;
+        }
+    }
+
+    async fn run(&self, call: &Call<'_>, attempt: u32) -> RedisResult<Value> {
+        match self.command(&call.fill(call.script.by_hash(), attempt)).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.command(&call.fill(call.script.by_text(), attempt)).await
+            }
+            other => other,
+        }
+    }
+
+    /// One sending of one command.
+    pub(super) async fn command(&self, command: &Cmd) -> RedisResult<Value> {
+        let (generation, mut connection) = self.connection().await?;
+        let sent = self.elapsed();
+        let error = match timeout(self.call_timeout, connection.send(command)).await {
+            Ok(Ok(value)) => {
+                self.last_answer.store(self.elapsed(), Ordering::Relaxed);
+                return Ok(value);
+            }
+            Ok(Err(error)) => {
+                if is_broken(&error) {
+                    self.discard(generation);
+                }
+                error
+            }
+            Err(_) => {
+                if self.last_answer.load(Ordering::Relaxed) < sent {
+                    self.discard(generation);
+                }
+                timed_out()
+            }
+        };
+        Err(error)
+    }
+
+    fn elapsed(&self) -> u64 {
+        super::micros(self.start.elapsed())
+    }
+
+    fn current(&self) -> Option<(u64, Connection)> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn discard(&self, generation: u64) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_some_and(|(it, _)| *it == generation) {
+            *current = None;
+        }
+    }
+
+    async fn connection(&self) -> RedisResult<(u64, Connection)> {
+        if let Some(current) = self.current() {
+            return Ok(current);
+        }
+        let wait = self.call_timeout * 2;
+        timeout(wait, async {
+            let _one_at_a_time = self.connecting.lock().await;
+            if let Some(current) = self.current() {
+                return Ok(current);
+            }
+            let (topology, patience) = (self.topology.clone(), self.call_timeout);
+            // Spawned there, the connection is driven there, whatever becomes of the caller's runtime.
+            let connecting = self.home.spawn(async move { connect(&topology, patience).await });
+            let connection = connecting.await.map_err(|_| timed_out())??;
+            let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
+            let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+            *current = Some((generation, connection.clone()));
+            Ok((generation, connection))
+        })
+        .await
+        .unwrap_or_else(|_| Err(timed_out()))
+    }
+}
+
+async fn connect(topology: &Topology, patience: Duration) -> RedisResult<Connection> {
+    match topology {
+        Topology::Cluster(nodes) => {
+            let nodes = nodes.iter().map(|url| url.as_str().into_connection_info()).collect::<RedisResult<Vec<_>>>()?;
+            let client = ClusterClientBuilder::new(nodes)
+                .connection_timeout(patience)
+                .response_timeout(patience)
+                .tcp_settings(TcpSettings::default().set_nodelay(true))
+                .build()?;
+            client.get_async_connection().await.map(Connection::Cluster)
+        }
+        _ => {
+            let client = primary(topology, patience).await?;
+            multiplexed(&client, patience).await.map(Connection::Single)
+        }
+    }
+}
+
+async fn multiplexed(client: &Client, patience: Duration) -> RedisResult<MultiplexedConnection> {
+    // Deadlines are kept by `Link::command`.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(patience))
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(WRITE_QUEUE);
+    client.get_multiplexed_async_connection_with_config(&config).await
+}
+
+fn open(url: &str) -> RedisResult<Client> {
+    Client::open(url.into_connection_info()?.set_tcp_settings(TcpSettings::default().set_nodelay(true)))
+}
+
+/// The server that takes writes; for a cluster any node, which is enough to subscribe.
+pub(super) async fn primary(topology: &Topology, patience: Duration) -> RedisResult<Client> {
+    let candidates = match topology {
+        Topology::Single(url) => return open(url),
+        Topology::Cluster(urls) => return first_that(urls, patience, |_| true).await,
+        Topology::Replicated(urls) => urls.clone(),
+        Topology::Sentinel { sentinels, primary } => named_by_sentinels(sentinels, primary, patience).await,
+    };
+    first_that(&candidates, patience, |role| role == "master").await
+}
+
+async fn first_that(urls: &[String], patience: Duration, suits: fn(&str) -> bool) -> RedisResult<Client> {
+    let mut last = RedisError::from((ErrorKind::InvalidClientConfig, "no address to connect to"));
+    for url in urls {
+        let client = open(url)?;
+        match timeout(patience, role_of(&client, patience)).await {
+            Ok(Ok(role)) if suits(&role) => return Ok(client),
+            Ok(Ok(_)) => last = RedisError::from((ErrorKind::Server(ServerErrorKind::ReadOnly), "no primary found")),
+            Ok(Err(error)) => last = error,
+            Err(_) => last = timed_out(),
+        }
+    }
+    Err(last)
+}
+
+async fn role_of(client: &Client, patience: Duration) -> RedisResult<String> {
+    let mut connection = multiplexed(client, patience).await?;
+    let role: Vec<Value> = cmd("ROLE").query_async(&mut connection).await?;
+    ::redis::from_redis_value(role.into_iter().next().unwrap_or(Value::Nil)).map_err(RedisError::from)
+}
+
+async fn named_by_sentinels(sentinels: &[String], primary: &str, patience: Duration) -> Vec<String> {
+    let mut named = Vec::new();
+    for url in sentinels {
+        let ask = async {
+            let mut connection = multiplexed(&open(url)?, patience).await?;
+            let address: Option<(String, u16)> =
+                cmd("SENTINEL").arg("get-master-addr-by-name").arg(primary).query_async(&mut connection).await?;
+            RedisResult::Ok(address)
+        };
+        if let Ok(Ok(Some((host, port)))) = timeout(patience, ask).await {
+            let url = format!("redis://{host}:{port}/");
+            if !named.contains(&url) {
+                named.push(url);
+            }
+        }
+    }
+    named
+}
+
+fn is_broken(error: &RedisError) -> bool {
+    error.is_unrecoverable_error()
+        || error.is_io_error()
+        || error.is_connection_dropped()
+        || matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown))
+}
+
+/// Whether the same command may succeed a moment later.
+fn may_pass(error: &RedisError) -> bool {
+    is_broken(error)
+        || error.is_timeout()
+        || error.is_connection_refusal()
+        || matches!(
+            error.kind(),
+            ErrorKind::ClusterConnectionNotFound
+                | ErrorKind::Server(
+                    ServerErrorKind::BusyLoading
+                        | ServerErrorKind::ClusterDown
+                        | ServerErrorKind::TryAgain
+                        | ServerErrorKind::NoScript
+                )
+        )
+}
+
+fn timed_out() -> RedisError {
+    RedisError::from(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time"))
+}
+
+pub(super) fn unavailable(source: RedisError) -> Error {
+    Error::Unavailable { source: Box::new(source) }
+}

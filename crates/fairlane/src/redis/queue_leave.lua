@@ -1,0 +1,39 @@
+-- Takes a ticket out of the line, wherever it stands, and passes on what it held. Repeating it changes nothing.
+local ticket, known_ep, expected = ARGV[1], ARGV[2], ARGV[3]
+local capacity, liveness, channel = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+
+local line, text = look_up(ticket)
+if not text then
+  if expected == '1' then
+    -- Nobody knows whether its enter has come: if it comes later, it finds this.
+    remember(ticket, 'L', clock())
+    prolong(base, IDLE, not line.ep)
+  end
+  -- A granted ticket disappears only by being released, as long as the line itself is the same.
+  return line.ep == known_ep and 'released' or 'unknown'
+end
+
+local state, permits = parse(text)
+if state == 'E' then
+  return 'expired'
+elseif state == 'L' then
+  return 'released'
+elseif state == 'H' then
+  redis.call('ZREM', held, ticket)
+  line.us = line.us - permits
+elseif state == 'C' then
+  redis.call('ZREM', called, ticket)
+  line.us = line.us - permits
+elseif state == 'W' then
+  redis.call('ZREM', queue, ticket)
+elseif state == 'P' then
+  redis.call('ZREM', parked, ticket)
+  redis.call('ZREM', ends, ticket)
+end
+redis.call('HDEL', base, 't:' .. ticket)
+if redis.call('ZCARD', queue) > 0 then
+  advance(line, clock(), capacity, liveness, channel, '')
+end
+redis.call('HSET', base, 'us', line.us)
+prolong(base, IDLE)
+return 'released'

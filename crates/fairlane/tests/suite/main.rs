@@ -1,0 +1,11 @@
+//! The contract of every primitive, over both backends, and over a Redis that fails in every way we know.
+//!
+//! `contract` holds the behaviours; each takes a world and passes in memory under paused time, on one Redis server and
+//! on a six-node cluster. `faults` is about Redis only. Numbers in doc comments are those of the list of what fairlane
+//! has to show.
+
+mod child;
+mod contract;
+mod faults;
+// mod locked;
+mod world;
