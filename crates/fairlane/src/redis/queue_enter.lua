@@ -33,8 +33,8 @@ end
 local number = 0
 local state = nil
 if text then
-  local extra, owner
-  state, _, extra, number, owner = parse(text)
+  local _, extra
+  state, _, extra, number = parse(text)
   if state == 'H' then
     redis.call('ZADD', held, now + lease, ticket)
     prolong(held, IDLE + math.ceil(lease / 1000))

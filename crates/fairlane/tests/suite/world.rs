@@ -7,30 +7,30 @@ use fairlane::{Client, RedisConfig};
 use testkit::{RedisCluster, RedisServer};
 
 /// A backend with nothing in it.
-pub struct World {
+pub(crate) struct World {
     client: Option<Client>,
     config: Option<RedisConfig>,
     _server: Option<RedisServer>,
 }
 
 impl World {
-    pub fn memory() -> Self {
+    pub(crate) fn memory() -> Self {
         Self { client: Some(Client::in_process()), config: None, _server: None }
     }
 
-    pub fn redis() -> Self {
+    pub(crate) fn redis() -> Self {
         let server = RedisServer::start();
         Self { client: None, config: Some(quick(RedisConfig::single(server.url()))), _server: Some(server) }
     }
 
     /// Of a cluster that others use too, so under a prefix of its own.
-    pub fn cluster(cluster: &RedisCluster, prefix: &str) -> Self {
+    pub(crate) fn cluster(cluster: &RedisCluster, prefix: &str) -> Self {
         let config = RedisConfig::cluster(cluster.urls()).with_prefix(prefix);
         Self { client: None, config: Some(quick(config)), _server: None }
     }
 
     /// A client; over Redis a new one each time, in-process always the same.
-    pub async fn client(&self) -> Client {
+    pub(crate) async fn client(&self) -> Client {
         match (&self.client, &self.config) {
             (Some(client), _) => client.clone(),
             (None, Some(config)) => connect(config.clone()).await,
@@ -38,27 +38,27 @@ impl World {
         }
     }
 
-    pub fn is_memory(&self) -> bool {
+    pub(crate) fn is_memory(&self) -> bool {
         self.client.is_some()
     }
 }
 
 /// Heartbeats quick enough for tests, and calls patient enough for a machine that is busy with other things.
-pub fn quick(config: RedisConfig) -> RedisConfig {
+pub(crate) fn quick(config: RedisConfig) -> RedisConfig {
     config.with_heartbeat(HEARTBEAT).with_call_timeout(Duration::from_secs(5))
 }
 
-pub const HEARTBEAT: Duration = Duration::from_millis(300);
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(300);
 
-pub async fn connect(config: RedisConfig) -> Client {
+pub(crate) async fn connect(config: RedisConfig) -> Client {
     Client::redis(config).await.expect("Redis answers")
 }
 
 /// A duration that certainly is longer than anything that has to happen.
-pub const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Polls a future `polls` times, or until it stands still, and drops it unless it was done by then.
-pub async fn drop_after_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+pub(crate) async fn drop_after_polls<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future: Pin<Box<F>> = Box::pin(future);
     let mut left = polls;
     let few_polls = std::future::poll_fn(|cx| {
@@ -95,7 +95,7 @@ macro_rules! behaviours {
         }
 
         /// All of them, one after the other.
-        pub async fn on_cluster(cluster: &testkit::RedisCluster) {
+        pub(crate) async fn on_cluster(cluster: &testkit::RedisCluster) {
             $($name($crate::world::World::cluster(cluster, concat!(module_path!(), "-", stringify!($name)))).await;)+
         }
     };

@@ -48,7 +48,7 @@ async fn no_window_has_more(world: World) {
 }
 
 /// No window of this length holds more than `limit` of `times`.
-pub fn assert_at_most(times: &[u64], limit: usize, window: Duration) {
+pub(crate) fn assert_at_most(times: &[u64], limit: usize, window: Duration) {
     for pair in times.windows(limit + 1) {
         let span = pair[limit] - pair[0];
         assert!(u128::from(span) >= window.as_micros(), "{} passed within {span} µs", limit + 1);
