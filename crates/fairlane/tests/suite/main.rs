@@ -7,5 +7,5 @@
 mod child;
 mod contract;
 mod faults;
-// mod locked;
+mod locked;
 mod world;

@@ -37,10 +37,6 @@ impl World {
             (None, None) => unreachable!("a world has a client or a way to make one"),
         }
     }
-
-    pub(crate) fn is_memory(&self) -> bool {
-        self.client.is_some()
-    }
 }
 
 /// Heartbeats quick enough for tests, and calls patient enough for a machine that is busy with other things.

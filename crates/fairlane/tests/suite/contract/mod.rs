@@ -21,4 +21,5 @@ async fn everything_holds_on_a_cluster() {
     semaphore::on_cluster(&cluster).await;
     rate_limiter::on_cluster(&cluster).await;
     guard::on_cluster(&cluster).await;
+    crate::locked::on_cluster(&cluster).await;
 }
