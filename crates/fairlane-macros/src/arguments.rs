@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Expr, Ident, LitBool, LitStr, Result, Token};
 
@@ -44,9 +44,10 @@ impl Parse for Arguments {
                 input.parse::<Token![,]>()?;
             }
         }
-        let client = client.ok_or_else(|| input.error("`client = …` is missing: the fairlane::Client to lock with"))?;
+        let missing = |message: &str| Error::new(Span::call_site(), message);
+        let client = client.ok_or_else(|| missing("`client = …` is missing: the fairlane::Client to lock with"))?;
         if keys.is_empty() {
-            return Err(input.error("no key to lock: give at least one `key = \"…\"`"));
+            return Err(missing("no key to lock: give at least one `key = \"…\"`"));
         }
         Ok(Self {
             client,

@@ -22,6 +22,8 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     let names = names(&function);
     let pushes = keys.iter().map(|key| push(key, &names)).collect::<Result<Vec<_>>>()?;
     let (wait, lease) = (millis(wait, &client)?, millis(lease, &client)?);
+    // Spanned like the return type: if the error cannot be converted, that is where to look.
+    let convert = quote_spanned!(output.span()=> ::core::convert::From::from(error));
     let ItemFn { attrs, vis, sig, block, .. } = &function;
     Ok(quote! {
         #(#attrs)*
@@ -35,13 +37,13 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
                 match ::fairlane::locked::acquire(&#client, __fairlane_keys, #wait, #lease, #sort).await {
                     ::core::result::Result::Ok(held) => held,
                     ::core::result::Result::Err(error) => {
-                        return ::core::result::Result::Err(::core::convert::From::from(error));
+                        return ::core::result::Result::Err(#convert);
                     }
                 };
             let __fairlane_output: #output = async move #block.await;
             match (__fairlane_output, __fairlane_held.release().await) {
                 (::core::result::Result::Ok(_), ::core::result::Result::Err(error)) => {
-                    ::core::result::Result::Err(::core::convert::From::from(error))
+                    ::core::result::Result::Err(#convert)
                 }
                 (output, _) => output,
             }

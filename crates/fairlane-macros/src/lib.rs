@@ -33,5 +33,11 @@ use proc_macro::TokenStream;
 /// If the function itself fails, its own error is returned.
 #[proc_macro_attribute]
 pub fn locked(arguments: TokenStream, function: TokenStream) -> TokenStream {
-    expand::expand(arguments.into(), function.into()).unwrap_or_else(|error| error.to_compile_error()).into()
+    let expanded = expand::expand(arguments.into(), function.clone().into());
+    // The function stays even where the attribute is wrong, so that its callers are not reported as well.
+    expanded.map(TokenStream::from).unwrap_or_else(|error| {
+        let mut tokens = TokenStream::from(error.to_compile_error());
+        tokens.extend(function);
+        tokens
+    })
 }

@@ -5,7 +5,7 @@ mod guard;
 mod line;
 mod lock;
 mod multi_lock;
-mod rate_limiter;
+pub(crate) mod rate_limiter;
 mod semaphore;
 
 use testkit::RedisCluster;
