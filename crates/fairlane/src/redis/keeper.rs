@@ -36,7 +36,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    fn open(&self) -> MutexGuard<'_, HashMap<TicketId, (Arc<Grip>, Instant)>> {
+    pub(super) fn open(&self) -> MutexGuard<'_, HashMap<TicketId, (Arc<Grip>, Instant)>> {
         self.grips.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,7 +145,7 @@ impl Shared {
         stream::iter(due).for_each_concurrent(AT_ONCE, |grip| self.renew_one(grip)).await;
     }
 
-    async fn renew_one(&self, grip: Arc<Grip>) {
+    pub(super) async fn renew_one(&self, grip: Arc<Grip>) {
         let sent = Instant::now();
         // What is held for a fixed time is confirmed for what is left of it.
         let lease = match grip.valid_until() {

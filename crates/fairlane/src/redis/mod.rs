@@ -12,6 +12,8 @@ mod keeper;
 mod link;
 mod lock;
 mod queue;
+#[cfg(test)]
+mod race;
 mod rate_limiter;
 mod script;
 mod wakeups;

@@ -79,7 +79,7 @@ async fn clocks_ten_minutes_apart_change_nothing() {
     assert_eq!(lock.waiting().await.unwrap(), 5);
     held.release().await.unwrap();
     let mut tokens = Vec::new();
-    for waiter in waiters {
+    for waiter in &waiters {
         assert_eq!(waiter.says(), "asking");
         tokens.push(waiter.says_after("granted").parse::<u64>().unwrap());
     }

@@ -139,5 +139,6 @@ async fn an_outage_is_waited_out_by_those_in_line() {
     assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
     assert!(matches!(held.release().await, Err(Error::Unavailable { .. } | Error::Lost { .. })));
     server.restart();
-    timeout(LONG, waiter).await.expect("the waiter is served when Redis is back").unwrap().unwrap();
+    let served = timeout(LONG, waiter).await.expect("the waiter is served when Redis is back").unwrap();
+    served.unwrap().release().await.unwrap();
 }
