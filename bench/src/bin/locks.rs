@@ -18,29 +18,37 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Requests in flight, for us and for `redis-benchmark`.
 const IN_FLIGHT: usize = 50;
-const PAIRS: u64 = 200_000;
+const PAIRS: u64 = 100_000;
+const ROUNDS: usize = 3;
 const CLIENTS: usize = 4;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Outcome<()> {
     let server = RedisServer::start();
-    let trivial = trivial_scripts_per_second(&server)?;
-    println!("redis-benchmark, trivial EVALSHA, {IN_FLIGHT} in flight: {trivial:.0}/s\n");
 
-    println!("uncontended, {IN_FLIGHT} in flight      pairs/s   of trivial   server µs/pair   client µs/pair");
-    let fair = uncontended(&server, Kind::Fair).await?;
-    let unfair = uncontended(&server, Kind::Unfair).await?;
-    for (name, run) in [("fair lock", &fair), ("lock", &unfair)] {
-        println!(
-            "{name:<30} {:>9.0} {:>11.2} {:>15.1} {:>16.1}",
-            run.per_second,
-            run.per_second / trivial,
-            run.server_micros,
-            run.client_micros
-        );
+    println!("uncontended, {IN_FLIGHT} in flight         per second   of trivial   server µs   client µs");
+    let mut shares = Vec::new();
+    // In turns, because a shared machine is not the same from one moment to the next.
+    for _ in 0..ROUNDS {
+        let trivial = trivial_scripts_per_second(&server)?;
+        println!("{:<30} {trivial:>13.0}", "redis-benchmark, EVALSHA");
+        for (name, kind) in
+            [("fair lock, acquire+release", Kind::Fair), ("lock, acquire+release", Kind::Unfair)]
+        {
+            let run = uncontended(&server, kind).await?;
+            let share = run.per_second / trivial;
+            let (server, client) = (run.server_micros, run.client_micros);
+            println!("{name:<30} {:>13.0} {share:>12.2} {server:>11.1} {client:>11.1}", run.per_second);
+            if matches!(kind, Kind::Fair) {
+                shares.push(share);
+            }
+        }
     }
+    shares.sort_unstable_by(f64::total_cmp);
 
-    println!("\nfair lock, contended   hand-overs/s      p50 µs      p99 µs   commands beyond release   server µs");
+    println!(
+        "\nfair lock, contended   hand-overs/s      p50 µs      p99 µs   commands beyond release   server µs"
+    );
     let mut runs = Vec::new();
     for (waiters, hand_overs) in [(10, 20_000), (100, 20_000), (1_000, 20_000), (10_000, 20_000)] {
         let run = contended(&server, waiters, hand_overs).await?;
@@ -56,8 +64,13 @@ async fn main() -> Outcome<()> {
     println!();
     verdict("server CPU per hand-over, 10,000 waiters against 100", growth, 1.3, growth <= 1.3);
     verdict("commands per hand-over beyond the release, at most", worst, 2.0, worst <= 2.0);
-    let share = fair.per_second / trivial;
-    verdict("uncontended fair lock against a trivial EVALSHA, at least", share, 1.0 / 3.0, share >= 1.0 / 3.0);
+    let share = shares[ROUNDS / 2];
+    verdict(
+        "uncontended fair lock against a trivial EVALSHA (median), at least",
+        share,
+        1.0 / 3.0,
+        share >= 1.0 / 3.0,
+    );
     Ok(())
 }
 
@@ -100,7 +113,8 @@ async fn uncontended(server: &RedisServer, kind: Kind) -> Outcome<Uncontended> {
         tasks.spawn(async move {
             let name = format!("key:{task}");
             let (fair, unfair) = (client.fair_lock(&name), client.lock(&name));
-            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+            {
                 let held = match kind {
                     Kind::Fair => fair.acquire().await?,
                     Kind::Unfair => unfair.acquire().await?,
@@ -135,7 +149,10 @@ async fn contended(server: &RedisServer, waiters: usize, hand_overs: usize) -> O
     let name = format!("hot:{waiters}");
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        clients.push(Client::redis(RedisConfig::single(server.url()).with_call_timeout(Duration::from_secs(10))).await?);
+        clients.push(
+            Client::redis(RedisConfig::single(server.url()).with_call_timeout(Duration::from_secs(10)))
+                .await?,
+        );
     }
     let first = clients[0].fair_lock(&name).acquire().await?;
     let over = Arc::new(AtomicBool::new(false));
@@ -180,14 +197,11 @@ async fn contended(server: &RedisServer, waiters: usize, hand_overs: usize) -> O
     let mut samples = samples.lock().await.clone();
     samples.sort_unstable();
     let done = samples.len() as f64;
-    let micros = |share: f64| {
-        let index = (share * (samples.len() - 1) as f64).round();
-        samples.iter().nth(format!("{index:.0}").parse().unwrap_or(0)).map_or(0.0, |it| it.as_secs_f64() * 1e6)
-    };
+    let micros = |hundredth: usize| samples[(samples.len() - 1) * hundredth / 100].as_secs_f64() * 1e6;
     Ok(Contended {
         per_second: done / elapsed,
-        p50: micros(0.5),
-        p99: micros(0.99),
+        p50: micros(50),
+        p99: micros(99),
         // Each hand-over here is a release, whatever it takes to grant the next, and the old holder entering again.
         commands: calls as f64 / done - 2.0,
         server_micros: cpu * 1e6 / done,

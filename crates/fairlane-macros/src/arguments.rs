@@ -37,7 +37,10 @@ impl Parse for Arguments {
                 "sort" => once(&mut sort, &name, input.parse::<LitBool>()?.value)?,
                 _ => {
                     let known = "`client`, `key`, `wait`, `lease` or `sort`";
-                    return Err(Error::new(name.span(), format!("unknown argument `{name}`; expected {known}")));
+                    return Err(Error::new(
+                        name.span(),
+                        format!("unknown argument `{name}`; expected {known}"),
+                    ));
                 }
             }
             if !input.is_empty() {
@@ -45,7 +48,8 @@ impl Parse for Arguments {
             }
         }
         let missing = |message: &str| Error::new(Span::call_site(), message);
-        let client = client.ok_or_else(|| missing("`client = …` is missing: the fairlane::Client to lock with"))?;
+        let client =
+            client.ok_or_else(|| missing("`client = …` is missing: the fairlane::Client to lock with"))?;
         if keys.is_empty() {
             return Err(missing("no key to lock: give at least one `key = \"…\"`"));
         }

@@ -12,7 +12,10 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     let function: ItemFn = syn::parse2(function)?;
     let signature = &function.sig;
     if signature.asyncness.is_none() {
-        return Err(Error::new(signature.fn_token.span, "`#[locked]` waits, so the function must be `async`"));
+        return Err(Error::new(
+            signature.fn_token.span,
+            "`#[locked]` waits, so the function must be `async`",
+        ));
     }
     let ReturnType::Type(_, output) = &signature.output else {
         let message = "`#[locked]` can fail, so the function must return a `Result` whose error is `From<fairlane::Error>`";
@@ -23,7 +26,7 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     let pushes = keys.iter().map(|key| push(key, &names)).collect::<Result<Vec<_>>>()?;
     let (wait, lease) = (millis(wait, &client)?, millis(lease, &client)?);
     // Spanned like the return type: if the error cannot be converted, that is where to look.
-    let convert = quote_spanned!(output.span()=> ::core::convert::From::from(error));
+    let convert = quote_spanned!(shown_at(output.span())=> ::core::convert::From::from(error));
     let ItemFn { attrs, vis, sig, block, .. } = &function;
     Ok(quote! {
         #(#attrs)*
@@ -67,27 +70,40 @@ fn push(key: &Template, names: &[String]) -> Result<TokenStream> {
     for hole in &key.holes {
         let root = &hole.path[0];
         if !names.contains(root) {
-            let known = if names.is_empty() { "it has none".to_owned() } else { format!("it has `{}`", names.join("`, `")) };
-            return Err(Error::new(key.span, format!("`{root}` is not an argument of this function; {known}")));
+            let known = if names.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("it has `{}`", names.join("`, `"))
+            };
+            return Err(Error::new(
+                key.span,
+                format!("`{root}` is not an argument of this function; {known}"),
+            ));
         }
     }
+    let span = shown_at(key.span);
     let format = &key.format;
     let values = key.holes.iter().map(|hole| {
         let value = match &hole.of_each {
-            None => place(&hole.path, key.span),
-            Some(fields) => member(format_ident!("__fairlane_each", span = key.span), fields, key.span),
+            None => place(&hole.path, span),
+            Some(fields) => member(format_ident!("__fairlane_each", span = span), fields, span),
         };
-        quote_spanned!(key.span=> ::fairlane::locked::part(&#value)?)
+        quote_spanned!(span=> ::fairlane::locked::part(&#value)?)
     });
-    let push = quote_spanned!(key.span=> __fairlane_keys.push(::std::format!(#format, #(#values),*)););
+    let push = quote_spanned!(span=> __fairlane_keys.push(::std::format!(#format, #(#values),*)););
     let each = key.holes.iter().find(|hole| hole.of_each.is_some());
     Ok(match each {
         None => push,
         Some(Hole { path, .. }) => {
-            let collection = place(path, key.span);
-            quote_spanned!(key.span=> for __fairlane_each in #collection.iter() { #push })
+            let collection = place(path, span);
+            quote_spanned!(span=> for __fairlane_each in #collection.iter() { #push })
         }
     })
+}
+
+/// Where errors point, for code that is nevertheless the macro's own: lints leave it alone.
+fn shown_at(span: Span) -> Span {
+    span.resolved_at(Span::call_site())
 }
 
 fn place(path: &[String], span: Span) -> TokenStream {

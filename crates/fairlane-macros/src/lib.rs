@@ -1,7 +1,7 @@
 //! `#[locked(...)]`: a lock declared on a function, keyed by its arguments.
 //!
 //! Use it as `fairlane::locked`, with the feature `macros`; the page of that module describes it. This crate reads the
-//! attribute ([`arguments`]), the key templates ([`template`]) and the function, and writes the function anew ([`expand`]).
+//! attribute (`arguments`), the key templates (`template`) and the function, and writes the function anew (`expand`).
 
 mod arguments;
 mod expand;
@@ -11,7 +11,7 @@ use proc_macro::TokenStream;
 
 /// Runs an async function while holding the locks that its arguments name.
 ///
-/// ```ignore
+/// ```text
 /// #[fairlane::locked(client = self.locks, key = "seat:{seat_id}", wait = "0", lease = "3s")]
 /// async fn hold(&self, seat_id: u64) -> Result<Hold, BookingError> { … }
 /// ```

@@ -34,7 +34,8 @@ impl Template {
             } else if brace.starts_with('}') {
                 return Err(wrong("a `}` without a `{`; write `}}` for a brace"));
             } else {
-                let end = brace.find('}').ok_or_else(|| wrong("a `{` without a `}`; write `{{` for a brace"))?;
+                let end =
+                    brace.find('}').ok_or_else(|| wrong("a `{` without a `}`; write `{{` for a brace"))?;
                 holes.push(Hole::parse(&brace[1..end]).map_err(|message| wrong(&message))?);
                 format.push_str("{}");
                 rest = &brace[end + 1..];
@@ -59,7 +60,8 @@ impl Hole {
             None => None,
             Some("") => Some(Vec::new()),
             Some(rest) => {
-                let rest = rest.strip_prefix('.').ok_or_else(|| format!("`{{{text}}}`: expected `.` after `[]`"))?;
+                let rest =
+                    rest.strip_prefix('.').ok_or_else(|| format!("`{{{text}}}`: expected `.` after `[]`"))?;
                 Some(segments(rest, text)?)
             }
         };
@@ -78,7 +80,11 @@ fn segments(path: &str, whole: &str) -> std::result::Result<Vec<String>, String>
         .map(|segment| {
             let name = segment.trim();
             let fits = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric());
-            if fits { Ok(name.to_owned()) } else { Err(format!("`{{{whole}}}` is not an argument or a field of one")) }
+            if fits {
+                Ok(name.to_owned())
+            } else {
+                Err(format!("`{{{whole}}}` is not an argument or a field of one"))
+            }
         })
         .collect()
 }

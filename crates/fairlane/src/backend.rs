@@ -72,6 +72,7 @@ pub(crate) struct Enter<'a> {
     pub(crate) lease: Lease,
     pub(crate) grace: Duration,
     /// Epoch and number from an earlier answer.
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "memory does not forget"))]
     pub(crate) known: Option<(u64, u64)>,
     /// Rung when the ticket should take its next step.
     pub(crate) bell: &'a Arc<Notify>,
@@ -131,7 +132,7 @@ pub(crate) enum Taken {
 
 #[derive(Debug)]
 pub(crate) enum Backend {
-    Memory(Memory),
+    Memory(Box<Memory>),
     #[cfg(feature = "redis")]
     Redis(Redis),
 }

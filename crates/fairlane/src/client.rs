@@ -29,8 +29,10 @@ struct Inner {
 impl Client {
     /// Everything in this process's memory. Each call makes a world of its own: clone it to share it.
     pub fn in_process() -> Self {
-        let backend = Backend::Memory(Memory::new());
-        Self { inner: Arc::new(Inner { backend, mint: Arc::new(Mint::new()), prefix: "fairlane".to_owned() }) }
+        let backend = Backend::Memory(Box::new(Memory::new()));
+        Self {
+            inner: Arc::new(Inner { backend, mint: Arc::new(Mint::new()), prefix: "fairlane".to_owned() }),
+        }
     }
 
     /// Everything in Redis 7 or later. Starts one background thread that hears wake-ups, renews leases and cleans up.

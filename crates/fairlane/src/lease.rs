@@ -20,6 +20,7 @@ pub enum Lease {
     Fixed(Duration),
 }
 
+#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "nothing is renewed in-process"))]
 impl Lease {
     pub(crate) fn length(self) -> Duration {
         match self {
@@ -89,6 +90,7 @@ impl Grip {
         }
     }
 
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "memory has one life"))]
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Relaxed)
     }

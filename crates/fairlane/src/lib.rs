@@ -51,6 +51,8 @@ mod redis;
 mod semaphore;
 mod ticket;
 
+#[cfg(feature = "redis")]
+pub use crate::redis::{RedisConfig, Topology};
 pub use client::Client;
 pub use error::Error;
 pub use fair_lock::FairLock;
@@ -63,7 +65,5 @@ pub use lock::Lock;
 pub use multi_lock::{HeldAll, MultiLock};
 pub use queue::Position;
 pub use rate_limiter::{Pass, RateLimiter};
-#[cfg(feature = "redis")]
-pub use crate::redis::{RedisConfig, Topology};
 pub use semaphore::Semaphore;
 pub use ticket::Ticket;

@@ -92,7 +92,8 @@ impl MultiLock {
     async fn acquire_all(&self, patience: Patience) -> Result<HeldAll> {
         let mut held = Vec::new();
         for key in self.keys()? {
-            let lock = FairLock::new(self.client.clone(), key).with_lease(self.lease).with_grace(Duration::ZERO);
+            let lock =
+                FairLock::new(self.client.clone(), key).with_lease(self.lease).with_grace(Duration::ZERO);
             // An error drops what is held so far, which gives it back.
             held.push(lock.acquire_within(patience).await?);
         }

@@ -72,7 +72,11 @@ pub(crate) async fn enter(
 ) -> Result<Held> {
     checked(&key.name)?;
     if permits > key.capacity {
-        return Err(Error::TooManyPermits { key: key.name.to_string(), asked: permits, capacity: key.capacity });
+        return Err(Error::TooManyPermits {
+            key: key.name.to_string(),
+            asked: permits,
+            capacity: key.capacity,
+        });
     }
     let seat = Seat::new(client, key, client.mint().ticket());
     let intent = if matches!(patience, Patience::None) { Intent::NoWait } else { Intent::Queue };
@@ -91,7 +95,8 @@ pub(crate) async fn resume(
     checked(&key.name)?;
     let seat = Seat::new(client, key, ticket.id.clone());
     // Even without patience a place has to be taken before it can be kept.
-    let patience = if matches!(patience, Patience::None) { Patience::Until(Instant::now()) } else { patience };
+    let patience =
+        if matches!(patience, Patience::None) { Patience::Until(Instant::now()) } else { patience };
     seat.wait(terms, permits, patience, Intent::Resume, Some((ticket.epoch, ticket.number))).await
 }
 
@@ -153,14 +158,19 @@ impl<'a> Seat<'a> {
                 }
                 Entered::Parked => {
                     self.in_line = false;
-                    let ticket = known.map(|(epoch, number)| Ticket { id: self.ticket.clone(), epoch, number });
+                    let ticket =
+                        known.map(|(epoch, number)| Ticket { id: self.ticket.clone(), epoch, number });
                     return Err(Error::TimedOut { key: name(), ticket });
                 }
                 Entered::Gone => {
                     self.in_line = false;
                     let key = name();
                     let parked = intent == Intent::Park;
-                    return Err(if parked { Error::TimedOut { key, ticket: None } } else { Error::TicketExpired { key } });
+                    return Err(if parked {
+                        Error::TimedOut { key, ticket: None }
+                    } else {
+                        Error::TicketExpired { key }
+                    });
                 }
                 Entered::Busy => {
                     self.in_line = false;

@@ -61,7 +61,10 @@ impl Pass {
 impl RateLimiter {
     pub(crate) fn new(client: Client, name: &str, limit: u32, window: Duration) -> Self {
         assert!(limit > 0, "a rate limit of zero lets nobody through; say what is meant with a lock");
-        assert!(window >= Duration::from_millis(1), "a window shorter than a millisecond measures the network");
+        assert!(
+            window >= Duration::from_millis(1),
+            "a window shorter than a millisecond measures the network"
+        );
         let key = Key { name: name.into(), base: client.base("rate", name) };
         Self { client, key, limit, window }
     }
@@ -82,7 +85,8 @@ impl RateLimiter {
     pub async fn acquire(&self, wait: Duration) -> Result<Pass> {
         checked(&self.key.name)?;
         let start = Instant::now();
-        let mut place = Place { limiter: self, ticket: self.client.mint().ticket(), waiting: !wait.is_zero() };
+        let mut place =
+            Place { limiter: self, ticket: self.client.mint().ticket(), waiting: !wait.is_zero() };
         loop {
             let patience = wait.saturating_sub(start.elapsed());
             let take = Take { ticket: &place.ticket, limit: self.limit, window: self.window, patience };

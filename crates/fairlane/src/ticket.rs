@@ -42,7 +42,11 @@ impl FromStr for Ticket {
         let (epoch, number) = (number()?, number()?);
         match parts.next() {
             // The id becomes part of a field name in Redis: nothing but what `mint` makes is let through.
-            Some(id) if id.len() <= 64 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') && !id.is_empty() => {
+            Some(id)
+                if id.len() <= 64
+                    && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+                    && !id.is_empty() =>
+            {
                 Ok(Self { id: TicketId(id.into()), epoch, number })
             }
             _ => Err(Error::BadTicket),

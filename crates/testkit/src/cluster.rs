@@ -52,9 +52,11 @@ impl RedisCluster {
         until("all nodes know each other", patience, || self.all_report("cluster_known_nodes:6"));
         for (index, node) in self.nodes.iter().skip(PRIMARIES).enumerate() {
             let primary = self.nodes[index].command(&["CLUSTER", "MYID"]).to_string();
-            until("a replica accepts its primary", patience, || {
-                matches!(node.try_command(&["CLUSTER", "REPLICATE", &primary]), Ok(crate::Reply::Text(text)) if text == "OK")
-            });
+            until(
+                "a replica accepts its primary",
+                patience,
+                || matches!(node.try_command(&["CLUSTER", "REPLICATE", &primary]), Ok(crate::Reply::Text(text)) if text == "OK"),
+            );
         }
         until("the cluster is whole", patience, || self.all_report("cluster_state:ok"));
         for node in &self.nodes[PRIMARIES..] {

@@ -113,7 +113,9 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
         let Ok(server) = TcpStream::connect(("127.0.0.1", state.target)) else { continue };
         let _ = client.set_nodelay(true);
         let _ = server.set_nodelay(true);
-        if let (Ok(one), Ok(other), Ok(mut open)) = (client.try_clone(), server.try_clone(), state.open.lock()) {
+        if let (Ok(one), Ok(other), Ok(mut open)) =
+            (client.try_clone(), server.try_clone(), state.open.lock())
+        {
             // Those that have ended in the meantime need no closing.
             open.retain(|stream| stream.peer_addr().is_ok());
             open.extend([one, other]);

@@ -145,7 +145,10 @@ impl RedisServer {
     /// CPU seconds the server has used.
     pub fn cpu_seconds(&self) -> f64 {
         let info = self.command(&["INFO", "cpu"]).to_string();
-        ["used_cpu_sys:", "used_cpu_user:"].iter().map(|field| number_after(&info, field).parse().unwrap_or(0.0)).sum()
+        ["used_cpu_sys:", "used_cpu_user:"]
+            .iter()
+            .map(|field| number_after(&info, field).parse().unwrap_or(0.0))
+            .sum()
     }
 
     fn stat(&self, section: &str, field: &str) -> u64 {
@@ -164,7 +167,13 @@ fn launch(port: u16, options: &[String], folder: &PathBuf) -> Process {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
     command.args(["--daemonize", "no", "--loglevel", "warning", "--protected-mode", "no"]);
-    command.arg("--dir").arg(folder).args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg("--dir")
+        .arg(folder)
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     Process::start(&mut command)
 }
 

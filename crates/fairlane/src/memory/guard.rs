@@ -20,7 +20,6 @@ pub(super) struct Entry {
 const SWEEP_FROM: usize = 1024;
 
 impl Memory {
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn claim(&self, key: &Key, owner: &str, ttl: Duration) -> Result<Claim> {
         let now = Instant::now();
         let mut claims = open(&self.claims);
@@ -38,7 +37,6 @@ impl Memory {
         Ok(Claim::Claimed)
     }
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn keep_claim(&self, key: &Key, owner: &str, ttl: Duration) -> Result<bool> {
         let now = Instant::now();
         let mut claims = open(&self.claims);
@@ -46,7 +44,6 @@ impl Memory {
         Ok(own.map(|entry| entry.until = now + ttl).is_some())
     }
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn clear_claim(&self, key: &Key, owner: &str) -> Result<bool> {
         let now = Instant::now();
         let mut claims = open(&self.claims);

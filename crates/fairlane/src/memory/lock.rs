@@ -25,11 +25,12 @@ impl Entry {
 }
 
 impl Memory {
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn lock(&self, key: &Key, ticket: &TicketId, lease: Lease) -> Result<Attempt> {
         let now = Instant::now();
         let mut locks = open(&self.locks);
-        if let Some(entry) = locks.get(&key.base).filter(|entry| !entry.is_over(now) && entry.ticket != *ticket) {
+        if let Some(entry) =
+            locks.get(&key.base).filter(|entry| !entry.is_over(now) && entry.ticket != *ticket)
+        {
             let rest = entry.grant.valid_until.map_or(Duration::MAX, |until| until - now);
             return Ok(Attempt::Taken(rest.min(Duration::from_secs(3600))));
         }
@@ -39,7 +40,6 @@ impl Memory {
         Ok(Attempt::Granted(grant))
     }
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn unlock(&self, key: &Key, grip: &Grip) -> Result<Left> {
         let now = Instant::now();
         let mut locks = open(&self.locks);

@@ -40,13 +40,10 @@ impl Memory {
     }
 
     /// Grants that are not renewed need no keeper.
-    #[expect(clippy::unused_self, reason = "one of two backends")]
     pub(crate) fn keep(&self, _: &Arc<Grip>) {}
 
-    #[expect(clippy::unused_self, reason = "one of two backends")]
     pub(crate) fn let_go(&self, _: &Arc<Grip>) {}
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn flush(&self) -> Result<()> {
         Ok(())
     }

@@ -87,7 +87,6 @@ impl Memory {
         result
     }
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn enter(&self, key: &QueueKey, step: &Enter<'_>) -> Result<Entered> {
         Ok(self.with_line(key, |line, clock, now| {
             line.advance(key.capacity, clock, now);
@@ -95,7 +94,6 @@ impl Memory {
         }))
     }
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn leave(&self, key: &QueueKey, grip: &Grip) -> Result<Left> {
         Ok(self.with_line(key, |line, _, _| match line.tickets.get(&grip.ticket) {
             Some(State::Held { .. }) => {
@@ -110,10 +108,8 @@ impl Memory {
         self.with_line(key, |line, _, _| line.remove(ticket));
     }
 
-    #[expect(clippy::unused_self, reason = "one of two backends; a line keeps the bells itself")]
     pub(crate) fn unseat(&self, _: &QueueKey, _: &TicketId) {}
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn position(&self, key: &QueueKey, ticket: &TicketId) -> Result<Option<Position>> {
         Ok(self.with_line(key, |line, _, _| match line.tickets.get(ticket) {
             Some(State::Waiting { number } | State::Parked { number, .. }) => Some(Position {
@@ -125,7 +121,6 @@ impl Memory {
         }))
     }
 
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn waiting(&self, key: &QueueKey) -> Result<u64> {
         Ok(self.with_line(key, |line, _, _| line.waiting.len() as u64))
     }
@@ -139,7 +134,9 @@ impl Line {
             Some(State::Waiting { number } | State::Parked { number, .. }) => *number,
             None => match step.intent {
                 Intent::Resume | Intent::Park => return Entered::Gone,
-                Intent::NoWait | Intent::Queue if self.waiting.is_empty() && self.used + step.permits <= capacity => {
+                Intent::NoWait | Intent::Queue
+                    if self.waiting.is_empty() && self.used + step.permits <= capacity =>
+                {
                     return Entered::Granted(self.grant(step.ticket, step.permits, step.lease, clock, now));
                 }
                 Intent::NoWait => return Entered::Busy,

@@ -29,7 +29,6 @@ pub(super) struct Window {
 }
 
 impl Memory {
-    #[expect(clippy::unused_async, reason = "one of two backends")]
     pub(crate) async fn take(&self, key: &Key, take: &Take<'_>) -> Result<Taken> {
         let now = Instant::now();
         let mut rates = open(&self.rates);

@@ -20,8 +20,9 @@ fn millis(ttl: Duration) -> u128 {
 
 impl Redis {
     pub(crate) async fn claim(&self, key: &Key, owner: &str, ttl: Duration) -> Result<Claim> {
-        let call = Call::new(&CLAIM).key(&key.base).arg(owner).arg(millis(ttl));
-        let (word, owner, left): (_, Option<String>, Option<u64>) = padded(self.shared.link.call(&call).await?)?;
+        let call = Call::new(&CLAIM).key(&key.base, "").arg(owner).arg(millis(ttl));
+        let (word, owner, left): (_, Option<String>, Option<u64>) =
+            padded(self.shared.link.call(&call).await?)?;
         if word == "claimed" {
             return Ok(Claim::Claimed);
         }
@@ -30,12 +31,12 @@ impl Redis {
     }
 
     pub(crate) async fn keep_claim(&self, key: &Key, owner: &str, ttl: Duration) -> Result<bool> {
-        let call = Call::new(&KEEP).key(&key.base).arg(owner).arg(millis(ttl));
+        let call = Call::new(&KEEP).key(&key.base, "").arg(owner).arg(millis(ttl));
         answer(self.shared.link.call(&call).await?)
     }
 
     pub(crate) async fn clear_claim(&self, key: &Key, owner: &str) -> Result<bool> {
         // A repeated clear finds nothing to clear and says so; the claim is gone either way.
-        answer(self.shared.link.call(&Call::new(&CLEAR).key(&key.base).arg(owner)).await?)
+        answer(self.shared.link.call(&Call::new(&CLEAR).key(&key.base, "").arg(owner)).await?)
     }
 }

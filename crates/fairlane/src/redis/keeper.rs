@@ -94,6 +94,7 @@ pub(super) fn start(
     let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let shared = Arc::new(Shared {
         link: Link::new(&config, runtime.handle().clone()),
+        channel: config.channel(),
         config,
         client: Arc::clone(client),
         watches: Watches::default(),

@@ -13,8 +13,8 @@ use ::redis::cluster::ClusterClientBuilder;
 use ::redis::cluster_async::ClusterConnection;
 use ::redis::io::tcp::TcpSettings;
 use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind, Value,
-    cmd,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult,
+    ServerErrorKind, Value, cmd,
 };
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
@@ -63,32 +63,43 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// A script with its keys and arguments.
+/// A script with its keys and arguments, one after the other in one buffer.
 pub(super) struct Call<'a> {
     script: &'a Script,
     keys: usize,
-    parts: Vec<Vec<u8>>,
+    bytes: String,
+    ends: Vec<usize>,
 }
 
 impl<'a> Call<'a> {
     pub(super) fn new(script: &'a Script) -> Self {
-        Self { script, keys: 0, parts: Vec::with_capacity(20) }
+        Self { script, keys: 0, bytes: String::with_capacity(512), ends: Vec::with_capacity(24) }
     }
 
-    pub(super) fn key(mut self, key: &str) -> Self {
-        debug_assert_eq!(self.keys, self.parts.len(), "keys come before arguments");
+    /// A key made of a base and the name of a part.
+    pub(super) fn key(mut self, base: &str, part: &str) -> Self {
+        debug_assert_eq!(self.keys, self.ends.len(), "keys come before arguments");
         self.keys += 1;
-        self.parts.push(key.as_bytes().to_vec());
-        self
+        self.bytes.push_str(base);
+        self.arg(part)
     }
 
-    pub(super) fn arg(mut self, arg: impl ToString) -> Self {
-        self.parts.push(arg.to_string().into_bytes());
+    pub(super) fn arg(mut self, arg: impl std::fmt::Display) -> Self {
+        use std::fmt::Write;
+        // Writing to a string does not fail.
+        let _ = write!(self.bytes, "{arg}");
+        self.ends.push(self.bytes.len());
         self
     }
 
     fn fill(&self, mut command: Cmd, attempt: u32) -> Cmd {
-        command.arg(self.keys).arg(&self.parts).arg(attempt);
+        command.arg(self.keys);
+        let mut start = 0;
+        for end in &self.ends {
+            command.arg(&self.bytes[start..*end]);
+            start = *end;
+        }
+        command.arg(attempt);
         command
     }
 }
@@ -219,7 +230,10 @@ impl Link {
 async fn connect(topology: &Topology, patience: Duration) -> RedisResult<Connection> {
     match topology {
         Topology::Cluster(nodes) => {
-            let nodes = nodes.iter().map(|url| url.as_str().into_connection_info()).collect::<RedisResult<Vec<_>>>()?;
+            let nodes = nodes
+                .iter()
+                .map(|url| url.as_str().into_connection_info())
+                .collect::<RedisResult<Vec<_>>>()?;
             let client = ClusterClientBuilder::new(nodes)
                 .connection_timeout(patience)
                 .response_timeout(patience)
@@ -264,7 +278,9 @@ async fn first_that(urls: &[String], patience: Duration, suits: fn(&str) -> bool
         let client = open(url)?;
         match timeout(patience, role_of(&client, patience)).await {
             Ok(Ok(role)) if suits(&role) => return Ok(client),
-            Ok(Ok(_)) => last = RedisError::from((ErrorKind::Server(ServerErrorKind::ReadOnly), "no primary found")),
+            Ok(Ok(_)) => {
+                last = RedisError::from((ErrorKind::Server(ServerErrorKind::ReadOnly), "no primary found"))
+            }
             Ok(Err(error)) => last = error,
             Err(_) => last = timed_out(),
         }
@@ -283,8 +299,11 @@ async fn named_by_sentinels(sentinels: &[String], primary: &str, patience: Durat
     for url in sentinels {
         let ask = async {
             let mut connection = multiplexed(&open(url)?, patience).await?;
-            let address: Option<(String, u16)> =
-                cmd("SENTINEL").arg("get-master-addr-by-name").arg(primary).query_async(&mut connection).await?;
+            let address: Option<(String, u16)> = cmd("SENTINEL")
+                .arg("get-master-addr-by-name")
+                .arg(primary)
+                .query_async(&mut connection)
+                .await?;
             RedisResult::Ok(address)
         };
         if let Ok(Ok(Some((host, port)))) = timeout(patience, ask).await {

@@ -24,7 +24,8 @@ script!(RELEASE = "lock_release.lua");
 impl Redis {
     pub(crate) async fn lock(&self, key: &Key, ticket: &TicketId, lease: Lease) -> Result<Attempt> {
         let seen = self.shared.highest_token.load(Ordering::Relaxed);
-        let call = Call::new(&ACQUIRE).key(&key.base).arg(&ticket.0).arg(micros(lease.length())).arg(seen);
+        let call =
+            Call::new(&ACQUIRE).key(&key.base, "").arg(&ticket.0).arg(micros(lease.length())).arg(seen);
         let sent = Instant::now();
         let (word, number, _): (_, Option<u64>, Option<u64>) = padded(self.shared.link.call(&call).await?)?;
         let number = number.unwrap_or_default();
@@ -47,7 +48,7 @@ impl Redis {
 
 impl Shared {
     pub(super) async fn release_lock(&self, key: &Key, ticket: &TicketId, uncertain: bool) -> Result<Left> {
-        let call = Call::new(&RELEASE).key(&key.base).arg(&ticket.0).arg(u8::from(uncertain));
+        let call = Call::new(&RELEASE).key(&key.base, "").arg(&ticket.0).arg(u8::from(uncertain));
         let word: String = answer(self.link.call(&call).await?)?;
         Ok(if word == "released" { Left::Released } else { Left::Lost })
     }
@@ -60,7 +61,12 @@ impl Shared {
         token: u64,
         adopt: bool,
     ) -> Result<Value> {
-        let call = Call::new(&RENEW).key(&key.base).arg(&ticket.0).arg(micros(lease)).arg(token).arg(u8::from(adopt));
+        let call = Call::new(&RENEW)
+            .key(&key.base, "")
+            .arg(&ticket.0)
+            .arg(micros(lease))
+            .arg(token)
+            .arg(u8::from(adopt));
         self.link.call_once(&call).await
     }
 

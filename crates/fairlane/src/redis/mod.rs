@@ -37,6 +37,8 @@ use wakeups::Watches;
 struct Shared {
     config: RedisConfig,
     client: Arc<str>,
+    /// What the channels of all clients begin with.
+    channel: String,
     link: Link,
     watches: Watches,
     kept: Kept,

@@ -36,11 +36,8 @@ pub(super) enum Renewed {
 }
 
 fn call<'a>(script: &'a Script, key: &QueueKey) -> Call<'a> {
-    let mut call = Call::new(script).key(&key.base);
-    for part in [":queue", ":called", ":held", ":parked", ":ends"] {
-        call = call.key(&[&key.base, part].concat());
-    }
-    call
+    let parts = ["", ":queue", ":called", ":held", ":parked", ":ends"];
+    parts.iter().fold(Call::new(script), |call, part| call.key(&key.base, part))
 }
 
 /// The words and numbers of an answer.
@@ -74,9 +71,8 @@ impl Redis {
             .arg(number)
             .arg(shared.highest_token.load(Ordering::Relaxed))
             .arg(micros(shared.config.liveness()))
-            .arg(micros(step.lease.length()))
             .arg(shared.config.longest_line)
-            .arg(shared.config.channel());
+            .arg(&shared.channel);
         let sent = Instant::now();
         let value = shared.link.call(&call).await?;
         let (word, first, second): (String, Option<u64>, Option<u64>) = padded(value)?;
@@ -84,7 +80,11 @@ impl Redis {
         Ok(match word.as_str() {
             "granted" => {
                 shared.saw_token(first);
-                Entered::Granted(Grant { token: first, epoch: second, valid_until: Some(sent + step.lease.length()) })
+                Entered::Granted(Grant {
+                    token: first,
+                    epoch: second,
+                    valid_until: Some(sent + step.lease.length()),
+                })
             }
             "queued" => {
                 shared.watches.queued(key, first);
@@ -138,7 +138,7 @@ impl Shared {
             .arg(u8::from(uncertain))
             .arg(key.capacity)
             .arg(micros(self.config.liveness()))
-            .arg(self.config.channel());
+            .arg(&self.channel);
         let word: String = answer(self.link.call(&call).await?)?;
         Ok(if word == "released" { Left::Released } else { Left::Lost })
     }
@@ -173,10 +173,12 @@ impl Shared {
             .arg(&self.client)
             .arg(key.capacity)
             .arg(micros(self.config.liveness()))
-            .arg(self.config.channel());
+            .arg(&self.channel);
         let mut values = answer::<Vec<Value>>(self.link.call_once(&call).await?)?.into_iter();
         let epoch = answer(values.next().unwrap_or(Value::Int(0)))?;
-        let called = values.map(|value| answer::<String>(value).map(|id| TicketId(id.into()))).collect::<Result<_>>()?;
+        let called = values
+            .map(|value| answer::<String>(value).map(|id| TicketId(id.into())))
+            .collect::<Result<_>>()?;
         Ok((epoch, called))
     }
 }

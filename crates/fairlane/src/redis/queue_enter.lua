@@ -2,16 +2,17 @@
 local ticket, client, permits, capacity = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease, grace, intent = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local known_ep, known_number, seen = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
-local liveness, quiet, longest, channel = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
+local liveness, longest, channel = tonumber(ARGV[11]), tonumber(ARGV[12]), ARGV[13]
 
 local now = clock()
 local line, text = look_up(ticket)
+local us_before = line.us
 
 local function grant(number)
   line.tk = math.max(now, line.tk + 1, seen + 1)
-  write(ticket, 'H', permits, int(line.tk), number, client)
   redis.call('ZADD', held, now + lease, ticket)
-  redis.call('HSET', base, 'ep', line.ep, 'sq', line.sq, 'tk', line.tk, 'us', line.us, 'qt', line.qt)
+  redis.call('HSET', base, 'ep', line.ep, 'sq', line.sq, 'tk', line.tk, 'us', line.us,
+    't:' .. ticket, pack('H', permits, int(line.tk), number, client))
   local keep = IDLE + math.ceil(lease / 1000)
   prolong(base, keep, line.born)
   prolong(held, keep, line.us <= permits)
@@ -26,7 +27,8 @@ if not line.ep then
   if restored then
     -- The line was forgotten while this ticket stood in it, so there may be a holder that still believes. It has one
     -- lease to report back.
-    line.qt = now + quiet
+    line.qt = now + lease
+    redis.call('HSET', base, 'qt', line.qt)
   end
 end
 
@@ -69,7 +71,9 @@ elseif line.us + permits <= capacity and line.qt <= now and redis.call('ZCARD', 
 end
 
 local function settle()
-  redis.call('HSET', base, 'ep', line.ep, 'sq', line.sq, 'us', line.us, 'qt', line.qt)
+  if line.us ~= us_before or line.born then
+    redis.call('HSET', base, 'ep', line.ep, 'sq', line.sq, 'us', line.us)
+  end
   prolong(base, IDLE, line.born)
 end
 
@@ -102,8 +106,8 @@ if state ~= 'W' then
   end
   redis.call('ZADD', queue, number, ticket)
 end
-write(ticket, 'W', permits, grace, number, client)
-redis.call('HSET', base, 'c:' .. client, now + liveness)
+redis.call('HSET', base, 'sq', line.sq, 'c:' .. client, now + liveness,
+  't:' .. ticket, pack('W', permits, grace, number, client))
 tidy(now)
 if advance(line, now, capacity, liveness, channel, ticket) then
   return grant(number)

@@ -3,6 +3,7 @@ local ticket, known_ep, expected = ARGV[1], ARGV[2], ARGV[3]
 local capacity, liveness, channel = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 
 local line, text = look_up(ticket)
+local us_before = line.us
 if not text then
   if expected == '1' then
     -- Nobody knows whether its enter has come: if it comes later, it finds this.
@@ -34,6 +35,7 @@ redis.call('HDEL', base, 't:' .. ticket)
 if redis.call('ZCARD', queue) > 0 then
   advance(line, clock(), capacity, liveness, channel, '')
 end
-redis.call('HSET', base, 'us', line.us)
-prolong(base, IDLE)
+if line.us ~= us_before then
+  redis.call('HSET', base, 'us', line.us)
+end
 return 'released'

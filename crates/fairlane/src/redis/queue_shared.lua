@@ -57,8 +57,12 @@ local function prolong(key, ms, fresh)
   end
 end
 
-local function write(ticket, state, permits, extra, number, client)
-  redis.call('HSET', base, 't:' .. ticket, state .. '|' .. permits .. '|' .. extra .. '|' .. int(number) .. '|' .. client)
+local function pack(state, permits, extra, number, client)
+  return state .. '|' .. permits .. '|' .. extra .. '|' .. int(number) .. '|' .. client
+end
+
+local function write(ticket, ...)
+  redis.call('HSET', base, 't:' .. ticket, pack(...))
 end
 
 local function remember(ticket, state, now)
@@ -93,19 +97,20 @@ end
 -- Ends leases and calls that are over, then calls the head of the line while there is something for it. Dead waiters
 -- in front are all passed over here, at once. Returns true when the turn is `own`'s, which is then left to the caller.
 local function advance(line, now, capacity, liveness, channel, own)
-  for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', called, '-inf', now, 'LIMIT', 0, BATCH)) do
+  local out = line.us > 0
+  for _, ticket in ipairs(out and redis.call('ZRANGEBYSCORE', called, '-inf', now, 'LIMIT', 0, BATCH) or {}) do
     local _, permits, grace, number = parse(redis.call('HGET', base, 't:' .. ticket))
     redis.call('ZREM', called, ticket)
     line.us = line.us - permits
     park(ticket, permits, grace, number, now)
   end
-  for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', held, '-inf', now, 'LIMIT', 0, BATCH)) do
+  for _, ticket in ipairs(out and redis.call('ZRANGEBYSCORE', held, '-inf', now, 'LIMIT', 0, BATCH) or {}) do
     local _, permits = parse(redis.call('HGET', base, 't:' .. ticket))
     redis.call('ZREM', held, ticket)
     line.us = line.us - permits
     remember(ticket, 'E', now)
   end
-  if line.qt > now then
+  if line.qt > now or line.us >= capacity then
     return false
   end
   local alive = {}

@@ -27,7 +27,7 @@ fn grip(held: &Held, shared: &Shared) -> Arc<Grip> {
     Arc::clone(grip)
 }
 
-/// 9. A renewal that is under way when the lock is released never brings it back: a hundred thousand times, the lock is
+/// (9) A renewal that is under way when the lock is released never brings it back: a hundred thousand times, the lock is
 /// free at once for the next, and in the end nothing is held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_renewed_after_release() {

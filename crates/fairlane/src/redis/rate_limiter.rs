@@ -17,20 +17,15 @@ script!(LEAVE = "rate_leave.lua");
 /// How long a waiter may be late for its turn before others take it.
 const LATE: Duration = Duration::from_secs(1);
 
-fn line(key: &Key) -> String {
-    [&key.base, ":line"].concat()
-}
-
-fn kept(key: &Key) -> String {
-    [&key.base, ":kept"].concat()
-}
+const LINE: &str = ":line";
+const KEPT: &str = ":kept";
 
 impl Redis {
     pub(crate) async fn take(&self, key: &Key, take: &Take<'_>) -> Result<Taken> {
         let call = Call::new(&TAKE)
-            .key(&key.base)
-            .key(&line(key))
-            .key(&kept(key))
+            .key(&key.base, "")
+            .key(&key.base, LINE)
+            .key(&key.base, KEPT)
             .arg(&take.ticket.0)
             .arg(take.limit)
             .arg(micros(take.window))
@@ -52,6 +47,9 @@ impl Redis {
 
 impl Shared {
     pub(super) async fn leave_rate(&self, key: &Key, ticket: &TicketId) -> Result<()> {
-        self.link.call(&Call::new(&LEAVE).key(&line(key)).key(&kept(key)).arg(&ticket.0)).await.map(drop)
+        self.link
+            .call(&Call::new(&LEAVE).key(&key.base, LINE).key(&key.base, KEPT).arg(&ticket.0))
+            .await
+            .map(drop)
     }
 }

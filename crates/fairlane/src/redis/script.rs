@@ -16,8 +16,8 @@ impl Script {
     }
 
     pub(super) fn by_hash(&self) -> Cmd {
-        let mut command = cmd("EVALSHA");
-        command.arg(self.hash.as_str());
+        let mut command = Cmd::with_capacity(28, 640);
+        command.arg("EVALSHA").arg(self.hash.as_str());
         command
     }
 

@@ -121,7 +121,7 @@ async fn listen_once(shared: &Shared) -> ::redis::RedisResult<()> {
     let open = async {
         let client = link::primary(&shared.config.topology, patience).await?;
         let mut subscription = client.get_async_pubsub().await?;
-        subscription.subscribe(format!("{}{}", shared.config.channel(), shared.client)).await?;
+        subscription.subscribe(format!("{}{}", shared.channel, shared.client)).await?;
         ::redis::RedisResult::Ok(subscription)
     };
     let Ok(subscription) = timeout(patience * 2, open).await else { return Ok(()) };

@@ -31,7 +31,8 @@ impl Child {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["child::part", "--exact", "--nocapture", "--test-threads=1"]);
         command.env(PART, format!("{part} {url}")).envs(environment.iter().copied());
-        let mut process = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()));
+        let mut process =
+            Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()));
         let stdout = process.child().stdout.take().unwrap();
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -98,7 +99,8 @@ async fn wait(client: &Client) {
 
 /// Holds the lock until it is lost.
 async fn hold(client: &Client) {
-    let held = client.fair_lock("a").with_lease(Lease::Renewing(Duration::from_secs(1))).acquire().await.unwrap();
+    let held =
+        client.fair_lock("a").with_lease(Lease::Renewing(Duration::from_secs(1))).acquire().await.unwrap();
     say(format_args!("held {}", held.fencing_token()));
     held.lost().await;
     say(format_args!("lost {}", held.fencing_token()));

@@ -92,7 +92,9 @@ async fn every_failure_is_its_own(world: World) {
     let held = desk.locks.multi_lock(["seat:7", "{s}:1"]).acquire().await.unwrap();
     assert!(matches!(desk.one(7, &[]).await, Err(Failure::Locks(Error::Busy { key })) if key == "seat:7"));
     let one = BTreeSet::from(["1".to_owned()]);
-    assert!(matches!(desk.each("s", one.clone(), &[]).await, Err(Error::TimedOut { key, .. }) if key == "{s}:1"));
+    assert!(
+        matches!(desk.each("s", one.clone(), &[]).await, Err(Error::TimedOut { key, .. }) if key == "{s}:1")
+    );
     held.release().await.unwrap();
 
     assert!(matches!(desk.each("  ", one, &[]).await, Err(Error::EmptyKey)));

@@ -4,6 +4,8 @@
 //! on a six-node cluster. `faults` is about Redis only. Numbers in doc comments are those of the list of what fairlane
 //! has to show.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails says where by panicking there")]
+
 mod child;
 mod contract;
 mod faults;

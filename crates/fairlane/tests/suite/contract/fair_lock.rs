@@ -71,7 +71,8 @@ async fn a_fixed_lease_ends(world: World) {
 
 async fn a_renewing_lease_outlives_its_length(world: World) {
     let client = world.client().await;
-    let held = client.fair_lock("a").with_lease(Lease::Renewing(Duration::from_secs(1))).acquire().await.unwrap();
+    let held =
+        client.fair_lock("a").with_lease(Lease::Renewing(Duration::from_secs(1))).acquire().await.unwrap();
     let other = world.client().await.fair_lock("a").with_grace(Duration::ZERO);
     assert!(matches!(other.try_acquire(Duration::from_millis(2500)).await, Err(Error::TimedOut { .. })));
     assert!(!held.is_lost());
@@ -95,7 +96,14 @@ async fn dropping_gives_back(world: World) {
     let client = world.client().await;
     drop(client.fair_lock("a").acquire().await.unwrap());
     client.flush().await.unwrap();
-    client.fair_lock("a").try_acquire(Duration::ZERO).await.expect("it was given back").release().await.unwrap();
+    client
+        .fair_lock("a")
+        .try_acquire(Duration::ZERO)
+        .await
+        .expect("it was given back")
+        .release()
+        .await
+        .unwrap();
 }
 
 async fn names_with_braces_are_names(world: World) {

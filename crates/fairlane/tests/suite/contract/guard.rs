@@ -15,7 +15,9 @@ async fn the_second_click_is_refused(world: World) {
     assert_eq!(guard.claim("ticket-1", LONG).await.unwrap(), Claim::Claimed);
     assert_eq!(guard.claim("ticket-1", LONG).await.unwrap(), Claim::Claimed, "repeating it changes nothing");
     match guard.claim("ticket-2", LONG).await.unwrap() {
-        Claim::Held { owner, remaining } => assert!(owner == "ticket-1" && remaining <= LONG && !remaining.is_zero()),
+        Claim::Held { owner, remaining } => {
+            assert!(owner == "ticket-1" && remaining <= LONG && !remaining.is_zero())
+        }
         Claim::Claimed => panic!("claimed twice"),
     }
     assert!(guard.keep("ticket-1", Duration::from_secs(5)).await.unwrap());

@@ -58,7 +58,7 @@ async fn first_come_first_served(world: World) {
     assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
 }
 
-/// 1. A waiter that times out and comes back is served before everybody who came after it.
+/// (1) A waiter that times out and comes back is served before everybody who came after it.
 async fn a_timeout_and_a_retry_keep_the_place(world: World) {
     let client = world.client().await;
     let lock = client.fair_lock("a");
@@ -87,14 +87,20 @@ async fn a_timeout_and_a_retry_keep_the_place(world: World) {
     assert_eq!(*order.lock().unwrap(), ["first", "later"]);
 }
 
-/// 1. Nobody has to wait for somebody who does not come back, and the place is not kept for ever.
+/// (1) Nobody has to wait for somebody who does not come back, and the place is not kept for ever.
 async fn an_absent_ticket_is_dropped_after_its_grace(world: World) {
     let lock = world.client().await.fair_lock("a").with_grace(Duration::from_millis(200));
     let held = lock.acquire().await.unwrap();
     let ticket = times_out(&lock, Duration::from_millis(10)).await;
     assert!(lock.position(&ticket).await.unwrap().is_some());
     held.release().await.unwrap();
-    timeout(LONG, lock.acquire()).await.expect("others pass an absent ticket").unwrap().release().await.unwrap();
+    timeout(LONG, lock.acquire())
+        .await
+        .expect("others pass an absent ticket")
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
     sleep(Duration::from_millis(400)).await;
     assert!(matches!(lock.resume(&ticket, LONG).await, Err(Error::TicketExpired { .. })));
     assert!(lock.position(&ticket).await.unwrap().is_none());
@@ -108,7 +114,10 @@ async fn a_ticket_can_be_resumed_elsewhere(world: World) {
     held.release().await.unwrap();
     let ticket = text.parse().unwrap();
     elsewhere.resume(&ticket, LONG).await.unwrap().release().await.unwrap();
-    assert!(matches!(lock.resume(&ticket, LONG).await, Err(Error::TicketExpired { .. })), "a ticket is good for once");
+    assert!(
+        matches!(lock.resume(&ticket, LONG).await, Err(Error::TicketExpired { .. })),
+        "a ticket is good for once"
+    );
 
     let held = lock.acquire().await.unwrap();
     let ticket = times_out(&lock, Duration::from_millis(10)).await;
@@ -140,7 +149,7 @@ async fn the_position_can_be_asked(world: World) {
     assert_eq!(lock.position(&ticket).await.unwrap().expect("the grace is not over").ahead, 0);
 }
 
-/// 2. Of a thousand, a quarter gives up, a quarter times out and comes back, and the rest waits: all who are left are
+/// (2) Of a thousand, a quarter gives up, a quarter times out and comes back, and the rest waits: all who are left are
 /// served in the order in which they came.
 async fn a_thousand_waiters_without_inversion(world: World) {
     let client = world.client().await;
@@ -178,13 +187,13 @@ async fn a_thousand_waiters_without_inversion(world: World) {
     while let Some(ended) = tasks.join_next().await {
         assert!(ended.is_ok() || ended.unwrap_err().is_cancelled());
     }
+    assert_eq!(lock.waiting().await.unwrap(), 0);
     let order = order.lock().unwrap();
     assert_eq!(order.len(), 750);
     assert!(order.is_sorted(), "{order:?}");
-    assert_eq!(lock.waiting().await.unwrap(), 0);
 }
 
-/// 4. However long the lock is held, those in line stay in line, in order.
+/// (4) However long the lock is held, those in line stay in line, in order.
 async fn nobody_is_evicted_during_a_hold_of_many_leases(world: World) {
     let lock = world.client().await.fair_lock("a").with_lease(Lease::Renewing(Duration::from_millis(600)));
     let held = lock.acquire().await.unwrap();
@@ -209,7 +218,7 @@ async fn nobody_is_evicted_during_a_hold_of_many_leases(world: World) {
     assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
 }
 
-/// 5. Whatever future is dropped, wherever it stands: nobody is left in line and nothing is left held.
+/// (5) Whatever future is dropped, wherever it stands: nobody is left in line and nothing is left held.
 async fn a_dropped_future_leaves_nothing_behind(world: World) {
     let client = world.client().await;
     let lock = client.fair_lock("a");

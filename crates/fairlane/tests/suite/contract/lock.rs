@@ -10,7 +10,13 @@ use tokio::time::timeout;
 
 use crate::world::{LONG, World};
 
-crate::behaviours!(one_of_many_wins, waiting_is_possible, the_lease_ends, a_renewing_lease_is_renewed, tokens_only_grow);
+crate::behaviours!(
+    one_of_many_wins,
+    waiting_is_possible,
+    the_lease_ends,
+    a_renewing_lease_is_renewed,
+    tokens_only_grow
+);
 
 /// C6: wait 0, lease 3 s; of a hundred at once exactly one wins and the others are refused at once.
 async fn one_of_many_wins(world: World) {
@@ -38,7 +44,10 @@ async fn one_of_many_wins(world: World) {
 async fn waiting_is_possible(world: World) {
     let lock = world.client().await.lock("a");
     let held = lock.acquire().await.unwrap();
-    assert!(matches!(lock.try_acquire(Duration::from_millis(30)).await, Err(Error::TimedOut { ticket: None, .. })));
+    assert!(matches!(
+        lock.try_acquire(Duration::from_millis(30)).await,
+        Err(Error::TimedOut { ticket: None, .. })
+    ));
     let (waiter, _) = tokio::join!(timeout(LONG, lock.acquire()), held.release());
     waiter.expect("it becomes free").unwrap().release().await.unwrap();
     assert!(matches!(world.client().await.lock(" ").acquire().await, Err(Error::EmptyKey)));

@@ -8,7 +8,12 @@ use tokio::time::timeout;
 
 use crate::world::{LONG, World};
 
-crate::behaviours!(all_or_none, opposite_orders_do_not_deadlock, keys_are_trimmed_and_not_repeated, the_first_loss_is_told);
+crate::behaviours!(
+    all_or_none,
+    opposite_orders_do_not_deadlock,
+    keys_are_trimmed_and_not_repeated,
+    the_first_loss_is_told
+);
 
 async fn all_or_none(world: World) {
     let client = world.client().await;
@@ -19,7 +24,14 @@ async fn all_or_none(world: World) {
     assert!(matches!(late, Error::TimedOut { key, ticket: None } if key == "b"));
     client.flush().await.unwrap();
     for free in ["a", "c"] {
-        client.fair_lock(free).try_acquire(Duration::ZERO).await.expect("given back").release().await.unwrap();
+        client
+            .fair_lock(free)
+            .try_acquire(Duration::ZERO)
+            .await
+            .expect("given back")
+            .release()
+            .await
+            .unwrap();
     }
     held.release().await.unwrap();
     let all = client.multi_lock(["c", "b", "a"]).try_acquire(Duration::ZERO).await.unwrap();

@@ -79,7 +79,9 @@ async fn a_refusal_says_when(world: World) {
     let Pass::Limited { retry_after } = limiter.check().await.unwrap() else { panic!("three of two passed") };
     assert!(retry_after <= WINDOW);
     // Too little patience is refused at once, with the same answer.
-    let Pass::Limited { .. } = limiter.acquire(Duration::from_millis(1)).await.unwrap() else { panic!("passed") };
+    let Pass::Limited { .. } = limiter.acquire(Duration::from_millis(1)).await.unwrap() else {
+        panic!("passed")
+    };
     sleep(retry_after + Duration::from_millis(5)).await;
     assert!(limiter.check().await.unwrap().is_granted(), "after as long as was said there is room");
 }

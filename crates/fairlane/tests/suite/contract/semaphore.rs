@@ -78,7 +78,8 @@ async fn impossible_requests_are_refused(world: World) {
 async fn a_ticket_keeps_its_place(world: World) {
     let semaphore = world.client().await.semaphore("a", 2);
     let held = semaphore.acquire(2).await.unwrap();
-    let Err(Error::TimedOut { ticket: Some(ticket), .. }) = semaphore.try_acquire(2, Duration::from_millis(10)).await
+    let Err(Error::TimedOut { ticket: Some(ticket), .. }) =
+        semaphore.try_acquire(2, Duration::from_millis(10)).await
     else {
         panic!("expected a ticket")
     };

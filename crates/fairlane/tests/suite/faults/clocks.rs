@@ -59,7 +59,7 @@ impl Drop for Shifter {
     }
 }
 
-/// 11. Clients ten minutes apart: served in the order in which they came, and the rate is kept.
+/// (11) Clients ten minutes apart: served in the order in which they came, and the rate is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clocks_ten_minutes_apart_change_nothing() {
     let shifter = Shifter::build();

@@ -33,14 +33,14 @@ async fn grant_after_deaths(deaths: usize) -> Duration {
     start.elapsed()
 }
 
-/// 3. `kill -9` of the head: the next is granted within one heartbeat period.
+/// (3) `kill -9` of the head: the next is granted within one heartbeat period.
 #[tokio::test]
 async fn a_killed_head_holds_nobody_up_for_long() {
     let took = grant_after_deaths(1).await;
     assert!(took < ONE_DEATH + Duration::from_secs(2), "{took:?}");
 }
 
-/// 3. `kill -9` of the first ten: they are passed over in one go. Added up they would take ten times as long.
+/// (3) `kill -9` of the first ten: they are passed over in one go. Added up they would take ten times as long.
 #[tokio::test]
 async fn ten_killed_heads_are_passed_over_at_once() {
     let took = grant_after_deaths(10).await;
@@ -48,7 +48,7 @@ async fn ten_killed_heads_are_passed_over_at_once() {
     assert!(ONE_DEATH * 10 > ONE_DEATH + Duration::from_secs(3), "or else this shows nothing");
 }
 
-/// 6. While the head is dead and the lock is free, those behind it send a heartbeat each and nothing else.
+/// (6) While the head is dead and the lock is free, those behind it send a heartbeat each and nothing else.
 #[tokio::test]
 async fn followers_of_a_dead_head_stay_quiet() {
     const FOLLOWERS: u32 = 10;
@@ -83,7 +83,7 @@ async fn followers_of_a_dead_head_stay_quiet() {
     assert!(calls > 0, "nothing was measured");
 }
 
-/// 7. A holder that is frozen past its lease: its write is refused by the token, and its guard says that it was lost.
+/// (7) A holder that is frozen past its lease: its write is refused by the token, and its guard says that it was lost.
 #[tokio::test]
 async fn a_frozen_holder_is_fenced_off_and_told() {
     let server = RedisServer::start();

@@ -41,7 +41,7 @@ async fn held_first(client: &Client) -> fairlane::Held {
     client.fair_lock("a").with_lease(LEASE).acquire().await.unwrap()
 }
 
-/// 12. Redis restarts empty while one holds and ten wait: the holder keeps the lock, the waiters are served afterwards
+/// (12) Redis restarts empty while one holds and ten wait: the holder keeps the lock, the waiters are served afterwards
 /// in their old order, and at no time do two believe to hold it.
 #[tokio::test]
 async fn a_restart_without_data_is_survived() {
@@ -55,7 +55,10 @@ async fn a_restart_without_data_is_survived() {
     in_line(&client.fair_lock("a"), 10).await;
     assert!(!held.is_lost(), "the holder has put its grant back");
     sleep(Duration::from_secs(3)).await;
-    assert!(!held.is_lost() && tasks.try_join_next().is_none(), "more than a lease later it is still the only one");
+    assert!(
+        !held.is_lost() && tasks.try_join_next().is_none(),
+        "more than a lease later it is still the only one"
+    );
     believing.fetch_sub(1, Ordering::SeqCst);
     held.release().await.unwrap();
     let mut order = Vec::new();
@@ -66,7 +69,7 @@ async fn a_restart_without_data_is_survived() {
     assert_eq!(most.load(Ordering::SeqCst), 1, "never two that believe");
 }
 
-/// 12. The same with a holder that died at the same time: after a lease without a report the first in line is granted.
+/// (12) The same with a holder that died at the same time: after a lease without a report the first in line is granted.
 #[tokio::test]
 async fn a_holder_that_does_not_report_back_is_given_up() {
     let server = RedisServer::start();
@@ -82,7 +85,7 @@ async fn a_holder_that_does_not_report_back_is_given_up() {
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
-/// 12. Scripts are reloaded when Redis has forgotten them.
+/// (12) Scripts are reloaded when Redis has forgotten them.
 #[tokio::test]
 async fn scripts_are_sent_again() {
     let server = RedisServer::start();

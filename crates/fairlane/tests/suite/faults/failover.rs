@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::{Fenced, in_line, told_lost};
 use crate::world::{LONG, connect, quick};
 
-/// 13. The primary dies before the replica has heard of a grant, and the replica takes over: the lock is granted twice.
+/// (13) The primary dies before the replica has heard of a grant, and the replica takes over: the lock is granted twice.
 /// Every time, the fencing token catches the first holder's late write.
 #[tokio::test]
 async fn a_lost_grant_is_granted_twice_and_fenced() {
@@ -17,7 +17,8 @@ async fn a_lost_grant_is_granted_twice_and_fenced() {
     for _ in 0..3 {
         let mut primary = RedisServer::start();
         let replication = Proxy::to(primary.port());
-        let replica = RedisServer::with_options(&["--replicaof", "127.0.0.1", &replication.port().to_string()]);
+        let replica =
+            RedisServer::with_options(&["--replicaof", "127.0.0.1", &replication.port().to_string()]);
         replica.until_replicating();
         // The first holder's own way to Redis, which is cut as well: it cannot know.
         let way = Proxy::to(primary.port());
@@ -30,7 +31,8 @@ async fn a_lost_grant_is_granted_twice_and_fenced() {
         replica.command(&["REPLICAOF", "NO", "ONE"]);
         let urls = vec![primary.url(), replica.url()];
         let second = connect(quick(RedisConfig::new(Topology::Replicated(urls)))).await;
-        let two = second.fair_lock("a").try_acquire(Duration::ZERO).await.expect("the replica knows of no holder");
+        let two =
+            second.fair_lock("a").try_acquire(Duration::ZERO).await.expect("the replica knows of no holder");
         double_grants += u32::from(!one.is_lost());
 
         let mut resource = Fenced::default();
@@ -119,7 +121,8 @@ async fn a_cluster_loses_a_primary() {
     let waiter = tokio::spawn(async move { other.fair_lock("a").with_lease(lease).acquire().await });
     in_line(&one.fair_lock("a"), 1).await;
     let key = "fairlane:fair:{a}:queue";
-    let owner = (0..3).find(|n| matches!(cluster.nodes()[*n].try_command(&["ZCARD", key]), Ok(testkit::Reply::Number(1))));
+    let owner = (0..3)
+        .find(|n| matches!(cluster.nodes()[*n].try_command(&["ZCARD", key]), Ok(testkit::Reply::Number(1))));
     let owner = owner.expect("one of the primaries has the line");
     let replica = &cluster.nodes()[owner + 3];
     until("the replica has heard of it", LONG, || {

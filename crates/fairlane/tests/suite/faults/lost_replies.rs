@@ -15,7 +15,7 @@ const FAULTS: u64 = 100_000;
 const AT_ONCE: usize = 512;
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// 10. A hundred thousand replies are lost and the requests sent again: every pass is counted once, every lock and
+/// (10) A hundred thousand replies are lost and the requests sent again: every pass is counted once, every lock and
 /// permit is granted once and given back once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_reply_acts_once() {
@@ -39,8 +39,20 @@ async fn a_lost_reply_acts_once() {
                     passed.fetch_add(1, Ordering::Relaxed);
                 }
                 lock.try_acquire(Duration::ZERO).await.expect("nobody else uses it").release().await.unwrap();
-                unfair.try_acquire(Duration::ZERO).await.expect("nobody else uses it").release().await.unwrap();
-                semaphore.try_acquire(1, Duration::ZERO).await.expect("one for each").release().await.unwrap();
+                unfair
+                    .try_acquire(Duration::ZERO)
+                    .await
+                    .expect("nobody else uses it")
+                    .release()
+                    .await
+                    .unwrap();
+                semaphore
+                    .try_acquire(1, Duration::ZERO)
+                    .await
+                    .expect("one for each")
+                    .release()
+                    .await
+                    .unwrap();
             }
         });
     }
@@ -48,7 +60,11 @@ async fn a_lost_reply_acts_once() {
     proxy.lose_replies_every(0);
     assert!(proxy.replies_lost() >= FAULTS);
     let counted = server.command(&["ZCARD", "fairlane:rate:{quota}"]).number();
-    assert_eq!(u64::try_from(counted), Ok(passed.load(Ordering::Relaxed)), "quota is neither lost nor doubled");
+    assert_eq!(
+        u64::try_from(counted),
+        Ok(passed.load(Ordering::Relaxed)),
+        "quota is neither lost nor doubled"
+    );
     let used = server.command(&["HGET", "fairlane:sem:{permits}", "us"]).number();
     assert_eq!(used, 0, "every permit was given back exactly once");
     let all = client.semaphore("permits", u32::try_from(AT_ONCE).unwrap());

@@ -10,7 +10,7 @@ use super::in_line;
 use crate::child::Child;
 use crate::world::{HEARTBEAT, LONG, connect, quick};
 
-/// 14. The connection that carries the wake-ups is killed at the moment of every hand-over: the next look finds it.
+/// (14) The connection that carries the wake-ups is killed at the moment of every hand-over: the next look finds it.
 #[tokio::test]
 async fn a_lost_wake_up_costs_a_heartbeat() {
     let server = RedisServer::start();
@@ -29,7 +29,7 @@ async fn a_lost_wake_up_costs_a_heartbeat() {
     }
 }
 
-/// 14. Ten thousand waiters on one client come and go: neither the process nor Redis keeps anything of them.
+/// (14) Ten thousand waiters on one client come and go: neither the process nor Redis keeps anything of them.
 #[test]
 fn memory_returns_after_ten_thousand_waiters() {
     let server = RedisServer::start();

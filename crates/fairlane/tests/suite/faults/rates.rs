@@ -7,7 +7,7 @@ use testkit::RedisServer;
 use crate::child::Child;
 use crate::contract::rate_limiter::assert_at_most;
 
-/// 15. A hundred requests at once from three processes at 10/s: no second has more than ten, and none is wasted.
+/// (15) A hundred requests at once from three processes at 10/s: no second has more than ten, and none is wasted.
 #[test]
 fn ten_a_second_over_three_processes() {
     let server = RedisServer::start();

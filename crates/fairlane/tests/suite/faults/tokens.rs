@@ -21,7 +21,7 @@ async fn fair_token(client: &Client) -> u64 {
     token
 }
 
-/// 8. Higher after the keys were deleted, after `FLUSHALL`, after a restart without data, and after a failover.
+/// (8) Higher after the keys were deleted, after `FLUSHALL`, after a restart without data, and after a failover.
 #[tokio::test]
 async fn tokens_grow_through_everything() {
     let mut primary = RedisServer::start();
@@ -49,7 +49,7 @@ async fn tokens_grow_through_everything() {
     grew(fair_token(&connect(config).await).await);
 }
 
-/// 8. A server whose clock is behind cannot pull a token below what the asking client has seen.
+/// (8) A server whose clock is behind cannot pull a token below what the asking client has seen.
 #[tokio::test]
 async fn a_client_remembers_the_highest_token() {
     let server = RedisServer::start();
