@@ -22,7 +22,8 @@ use crate::{Client, Held, Lease, Position, Ticket};
 /// # Cost
 /// Over Redis: acquire and release are one script each; a contended hand-over is the release and one claim by the
 /// waiter whose turn it is. All of it is O(log n) in the number of waiters. While waiting, a client sends one
-/// heartbeat a second per line, for all its waiters together. In-process: a mutex and a tree.
+/// heartbeat a second per line, for all its waiters together. In-process: a mutex and a tree; asking for a
+/// position counts those in front.
 ///
 /// # Failure modes
 /// - *The holder dies*: a self-renewing lease ends within its length (30 s by default), a fixed one when it is over.
@@ -73,7 +74,8 @@ impl FairLock {
         self.acquire_within(Patience::Endless).await
     }
 
-    /// Waits for at most `wait`; zero does not wait at all.
+    /// Waits for at most `wait`; zero does not wait at all. A Redis that does not answer may add the
+    /// client's call timeout, as often as a call is sent.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire); [`Busy`](crate::Error::Busy) if `wait` is zero and it is not free;

@@ -20,7 +20,7 @@ use crate::{Client, Held, Lease};
 /// - Dropping any future returned here leaves no lock behind.
 ///
 /// # Cost
-/// One script to acquire, one to release, both O(1); a quarter cheaper than the fair lock. Waiting is looking again,
+/// One script to acquire, one to release, both O(1); about half the cost of the fair lock. Waiting is looking again,
 /// first after some 10 ms and then less often, up to every 200 ms, with jitter.
 ///
 /// # Failure modes

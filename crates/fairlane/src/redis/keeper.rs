@@ -22,7 +22,7 @@ use super::{Shared, queue::Renewed};
 use crate::backend::Target;
 use crate::error::{Error, Result};
 use crate::lease::Grip;
-use crate::ticket::TicketId;
+use crate::ticket::{TicketId, random};
 
 const TICK: Duration = Duration::from_millis(100);
 /// How many commands the keeper has under way at once.
@@ -177,9 +177,12 @@ impl Shared {
 
     async fn beat(&self, now: Instant) {
         let mut due = Vec::new();
+        // A little early, each time by something else, so that clients that started together do not stay together.
+        let spread = self.config.heartbeat.mul_f64((random() % 1000) as f64 / 4000.0);
+        let beaten = now.checked_sub(spread).unwrap_or(now);
         for watch in self.watches.open().values_mut() {
             if watch.epoch != 0 && now - watch.last_sent >= self.config.heartbeat {
-                watch.last_sent = now;
+                watch.last_sent = beaten;
                 due.push(watch.key.clone());
             }
         }

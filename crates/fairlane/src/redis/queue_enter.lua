@@ -28,7 +28,6 @@ if not line.ep then
     -- The line was forgotten while this ticket stood in it, so there may be a holder that still believes. It has one
     -- lease to report back.
     line.qt = now + lease
-    redis.call('HSET', base, 'qt', line.qt)
   end
 end
 
@@ -72,7 +71,7 @@ end
 
 local function settle()
   if line.us ~= us_before or line.born then
-    redis.call('HSET', base, 'ep', line.ep, 'sq', line.sq, 'us', line.us)
+    redis.call('HSET', base, 'ep', line.ep, 'sq', line.sq, 'us', line.us, 'qt', line.qt)
   end
   prolong(base, IDLE, line.born)
 end
@@ -99,6 +98,9 @@ local length = redis.call('ZCARD', queue)
 if state ~= 'W' then
   if length >= longest then
     return { 'full' }
+  end
+  if length == 0 then
+    forget_clients()
   end
   if number == 0 then
     line.sq = line.sq + 1

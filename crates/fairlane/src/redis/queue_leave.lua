@@ -1,17 +1,19 @@
 -- Takes a ticket out of the line, wherever it stands, and passes on what it held. Repeating it changes nothing.
 local ticket, known_ep, expected = ARGV[1], ARGV[2], ARGV[3]
-local capacity, liveness, channel = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local capacity, liveness, channel, resent = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] ~= '0'
 
 local line, text = look_up(ticket)
 local us_before = line.us
 if not text then
   if expected == '1' then
     -- Nobody knows whether its enter has come: if it comes later, it finds this.
-    remember(ticket, 'L', clock())
+    local now = clock()
+    tidy(now)
+    remember(ticket, 'L', now)
     prolong(base, IDLE, not line.ep)
   end
-  -- A granted ticket disappears only by being released, as long as the line itself is the same.
-  return line.ep == known_ep and 'released' or 'unknown'
+  -- What an earlier sending of this has released is released. Anything else was lost with what Redis forgot.
+  return (resent and line.ep == known_ep) and 'released' or 'unknown'
 end
 
 local state, permits = parse(text)

@@ -94,6 +94,18 @@ local function tidy(now)
   end
 end
 
+-- Where nobody waits, nobody's sign of life matters: those of clients that are gone are dropped before they pile up.
+local function forget_clients()
+  if redis.call('HLEN', base) < BATCH then
+    return
+  end
+  for _, field in ipairs(redis.call('HKEYS', base)) do
+    if string.sub(field, 1, 2) == 'c:' then
+      redis.call('HDEL', base, field)
+    end
+  end
+end
+
 -- Ends leases and calls that are over, then calls the head of the line while there is something for it. Dead waiters
 -- in front are all passed over here, at once. Returns true when the turn is `own`'s, which is then left to the caller.
 local function advance(line, now, capacity, liveness, channel, own)

@@ -80,6 +80,7 @@ async fn part() {
     let client = connect(quick(RedisConfig::single(url))).await;
     match part {
         "wait" => wait(&client).await,
+        "thousand" => thousand(&client).await,
         "hold" => hold(&client).await,
         "hold-permits" => hold_permits(&client).await,
         "rate" => rate(&client).await,
@@ -95,6 +96,16 @@ async fn wait(client: &Client) {
     let held = lock.acquire().await.unwrap();
     say(format_args!("granted {}", held.fencing_token()));
     held.release().await.unwrap();
+}
+
+/// A thousand waiters that wait until killed.
+async fn thousand(client: &Client) {
+    let mut tasks = JoinSet::new();
+    for _ in 0..1000 {
+        let lock = client.fair_lock("a");
+        tasks.spawn(async move { lock.acquire().await.map(drop) });
+    }
+    tasks.join_all().await;
 }
 
 /// Holds the lock until it is lost.

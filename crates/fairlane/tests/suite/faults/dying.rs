@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fairlane::RedisConfig;
+use fairlane::{Lease, RedisConfig};
 use testkit::RedisServer;
 use tokio::time::timeout;
 
@@ -46,6 +46,32 @@ async fn ten_killed_heads_are_passed_over_at_once() {
     let took = grant_after_deaths(10).await;
     assert!(took < ONE_DEATH + Duration::from_secs(3), "{took:?}");
     assert!(ONE_DEATH * 10 > ONE_DEATH + Duration::from_secs(3), "or else this shows nothing");
+}
+
+/// (3) `kill -9` of a thousand waiters in one process: still one heartbeat period.
+#[tokio::test]
+async fn a_thousand_dead_waiters_are_passed_over_at_once() {
+    let server = RedisServer::start();
+    let config = quick(RedisConfig::single(server.url()));
+    let lock = connect(config.clone()).await.fair_lock("a");
+    let held = lock.acquire().await.unwrap();
+    let mut crowd = Child::play("thousand", &server.url());
+    in_line(&lock, 1000).await;
+    let survivor = connect(config).await.fair_lock("a");
+    let survivor = tokio::spawn(async move { survivor.acquire().await });
+    in_line(&lock, 1001).await;
+    crowd.process.kill();
+    let start = Instant::now();
+    held.release().await.unwrap();
+    timeout(LONG, survivor)
+        .await
+        .expect("the survivor is granted")
+        .unwrap()
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert!(start.elapsed() < ONE_DEATH + Duration::from_secs(3), "{:?}", start.elapsed());
 }
 
 /// (6) While the head is dead and the lock is free, those behind it send a heartbeat each and nothing else.
@@ -114,4 +140,37 @@ async fn permits_of_a_killed_holder_come_back() {
     holder.process.kill();
     let semaphore = connect(quick(RedisConfig::single(server.url()))).await.semaphore("a", 5);
     timeout(LONG, semaphore.acquire(5)).await.expect("the lease ends").unwrap().release().await.unwrap();
+}
+
+/// A program whose only worker is busy for many leases keeps what it holds: renewal has a thread of its own.
+#[tokio::test]
+async fn a_busy_program_keeps_its_lease() {
+    let server = RedisServer::start();
+    let client = connect(quick(RedisConfig::single(server.url()))).await;
+    let lease = Lease::Renewing(Duration::from_secs(1));
+    let held = client.fair_lock("a").with_lease(lease).acquire().await.unwrap();
+    // Not a wait for something: the thread is to be blocked, and this is what blocks it.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!held.is_lost());
+    held.release().await.expect("it was renewed all the time");
+}
+
+/// A Redis that hangs: every call ends in time with a clear error, and works again afterwards.
+#[tokio::test]
+async fn a_frozen_redis_pins_nobody() {
+    let server = RedisServer::start();
+    let config =
+        RedisConfig::single(server.url()).with_call_timeout(Duration::from_millis(250)).with_attempts(2);
+    let client = connect(config).await;
+    let limiter = client.rate_limiter("a", 1, Duration::from_secs(60));
+    server.stop();
+    let start = Instant::now();
+    let (fair, unfair) = (client.fair_lock("a"), client.lock("a"));
+    let calls = tokio::join!(fair.acquire(), unfair.acquire(), limiter.check());
+    assert!(calls.0.is_err() && calls.1.is_err() && calls.2.is_err());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    server.go_on();
+    client.flush().await.expect("what may have been granted meanwhile is given back");
+    fair.try_acquire(Duration::from_secs(5)).await.expect("free").release().await.unwrap();
+    unfair.try_acquire(Duration::from_secs(5)).await.expect("free").release().await.unwrap();
 }
