@@ -28,6 +28,8 @@ use crate::{Client, Held, Lease, Position, Ticket};
 /// # Failure modes
 /// - *The holder dies*: a self-renewing lease ends within its length (30 s by default), a fixed one when it is over.
 /// - *Waiters die*: all of them are skipped in one step, at most one liveness period (3 s) after the lock is free.
+/// - *A waiter is frozen* for three heartbeats: others pass. When it wakes within its grace it has its place back; later
+///   it goes to the end of the line.
 /// - *The holder is paused past its lease*: somebody else is granted. The paused one's [`Held::lost`] resolves when
 ///   it wakes, but a write already on its way can only be refused by its fencing token. Check it in the resource.
 /// - *Redis is emptied or restarts without its data*: the holder's client puts the grant back, waiters put themselves

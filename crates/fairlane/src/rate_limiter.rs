@@ -21,7 +21,8 @@ use crate::ticket::TicketId;
 ///
 /// # Cost
 /// One script for an answer; a waiter asks once more when its time has come. O(log n). Memory per key: the last
-/// `limit` passes and those who wait; the key expires when it is no longer needed.
+/// `limit` passes, and those who wait, of whom there are at most as many as can pass within their patience; the key
+/// expires when it is no longer needed.
 ///
 /// # Failure modes
 /// - *A waiter dies*: its place is kept until a second after its turn came, and costs one pass that late.

@@ -64,4 +64,12 @@ async fn nothing_is_renewed_after_release() {
         assert_eq!(server.command(&["HEXISTS", key, "o"]).number(), 0, "{key} is still held");
     }
     assert!(shared.kept.open().is_empty());
+
+    // The control: a renewal that may put back what is gone does bring it back, and that is seen.
+    let lock = client.fair_lock("control");
+    let grip = grip(&lock.acquire().await.unwrap(), &shared);
+    client.flush().await.unwrap();
+    server.command(&["DEL", "fairlane:fair:{control}"]);
+    shared.renew_grip(&grip, Duration::from_secs(30), true).await.unwrap();
+    assert!(lock.try_acquire(Duration::ZERO).await.is_err());
 }

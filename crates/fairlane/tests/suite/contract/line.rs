@@ -255,6 +255,10 @@ async fn a_dropped_future_leaves_nothing_behind(world: World) {
         client.flush().await.unwrap();
         all_free(&client).await;
     }
+    // The control: what is not dropped stays, and is seen to stay.
+    std::mem::forget(lock.acquire().await.unwrap());
+    client.flush().await.unwrap();
+    assert!(matches!(lock.try_acquire(Duration::ZERO).await, Err(Error::Busy { .. })));
 }
 
 async fn all_free(client: &fairlane::Client) {

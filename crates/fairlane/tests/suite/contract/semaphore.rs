@@ -19,23 +19,29 @@ crate::behaviours!(
 );
 
 async fn never_more_than_there_are(world: World) {
-    let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-    let mut tasks = JoinSet::new();
     let clients = [world.client().await, world.client().await];
-    for number in 0..60_usize {
-        let semaphore = clients[number % 2].semaphore("a", 4);
-        let (inside, most) = (Arc::clone(&inside), Arc::clone(&most));
-        tasks.spawn(async move {
-            let permits = 1 + u32::from(number % 3 == 0);
-            let held = semaphore.acquire(permits).await.unwrap();
-            most.fetch_max(inside.fetch_add(permits, Ordering::SeqCst) + permits, Ordering::SeqCst);
-            sleep(Duration::from_millis(2)).await;
-            inside.fetch_sub(permits, Ordering::SeqCst);
-            held.release().await.unwrap();
-        });
-    }
-    timeout(LONG, tasks.join_all()).await.expect("everybody is served");
-    assert_eq!(most.load(Ordering::SeqCst), 4, "all permits were used, and no more");
+    let most_inside = async |guarded: bool| {
+        let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let mut tasks = JoinSet::new();
+        for number in 0..60_usize {
+            let semaphore = clients[number % 2].semaphore("a", 4);
+            let (inside, most) = (Arc::clone(&inside), Arc::clone(&most));
+            tasks.spawn(async move {
+                let permits = 1 + u32::from(number % 3 == 0);
+                let held = if guarded { Some(semaphore.acquire(permits).await.unwrap()) } else { None };
+                most.fetch_max(inside.fetch_add(permits, Ordering::SeqCst) + permits, Ordering::SeqCst);
+                sleep(Duration::from_millis(2)).await;
+                inside.fetch_sub(permits, Ordering::SeqCst);
+                if let Some(held) = held {
+                    held.release().await.unwrap();
+                }
+            });
+        }
+        timeout(LONG, tasks.join_all()).await.expect("everybody is served");
+        most.load(Ordering::SeqCst)
+    };
+    assert_eq!(most_inside(true).await, 4, "all permits were used, and no more");
+    assert!(most_inside(false).await > 4, "without the semaphore there are more, or this shows nothing");
 }
 
 async fn a_large_request_is_not_starved(world: World) {

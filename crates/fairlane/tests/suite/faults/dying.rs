@@ -131,6 +131,34 @@ async fn a_frozen_holder_is_fenced_off_and_told() {
     held.release().await.expect("the late release did not touch it");
 }
 
+/// A waiter that was frozen when its turn came is passed by, and has its place back when it wakes.
+#[tokio::test]
+async fn a_frozen_waiter_has_its_place_back() {
+    let server = RedisServer::start();
+    let config = quick(RedisConfig::single(server.url()));
+    let client = connect(config.clone()).await;
+    let lock = client.fair_lock("a");
+    let held = lock.acquire().await.unwrap();
+    let frozen = Child::play("wait", &server.url());
+    assert_eq!(frozen.says(), "asking");
+    in_line(&lock, 1).await;
+    let second = connect(config).await.fair_lock("a");
+    let second = tokio::spawn(async move { second.acquire().await });
+    in_line(&lock, 2).await;
+    frozen.process.stop();
+    held.release().await.unwrap();
+    let second = timeout(LONG, second).await.expect("the frozen one is passed by").unwrap().unwrap();
+    let third = lock.clone();
+    let third = tokio::spawn(async move { third.acquire().await });
+    in_line(&lock, 1).await;
+    frozen.process.go_on();
+    in_line(&lock, 2).await;
+    second.release().await.unwrap();
+    let third = timeout(LONG, third).await.expect("everybody is served").unwrap().unwrap();
+    let (_frozen, token) = frozen.hears("granted").await;
+    assert!(token.parse::<u64>().unwrap() < third.fencing_token(), "it was served first");
+}
+
 /// Permits of a killed holder come back with its lease.
 #[tokio::test]
 async fn permits_of_a_killed_holder_come_back() {

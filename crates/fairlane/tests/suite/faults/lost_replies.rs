@@ -59,6 +59,10 @@ async fn a_lost_reply_acts_once() {
     timeout(PATIENCE, tasks.join_all()).await.expect("the faults happen in time");
     proxy.lose_replies_every(0);
     assert!(proxy.replies_lost() >= FAULTS);
+    // The control: the server has executed more than was asked for, so requests did arrive twice.
+    let asked = passed.load(Ordering::Relaxed) / 4 * 10;
+    let executed = server.calls("evalsha");
+    assert!(executed > asked + FAULTS / 2, "{executed} executed, {asked} asked for");
     let counted = server.command(&["ZCARD", "fairlane:rate:{quota}"]).number();
     assert_eq!(
         u64::try_from(counted),
