@@ -1,6 +1,6 @@
 //! A line of tickets in memory: of fair locks and semaphores.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +26,10 @@ pub(super) struct Line {
     used: u32,
     waiting: BTreeMap<u64, Waiter>,
     tickets: HashMap<TicketId, State>,
-    /// Ends of fixed leases and of graces, soonest first.
-    ends: BTreeMap<(Instant, TicketId), ()>,
+    /// Ends of fixed leases, soonest first. Only whoever is first in line looks at the clock for them.
+    leases: BTreeSet<(Instant, TicketId)>,
+    /// Ends of graces, and of the memory of ended leases.
+    ends: BTreeSet<(Instant, TicketId)>,
 }
 
 #[derive(Debug)]
@@ -75,9 +77,13 @@ impl Memory {
             });
         }
         let line = lines.entry(Arc::clone(&key.base)).or_default();
+        let first = line.first();
         line.expire(now);
         let result = act(line, &self.clock, now);
         line.advance(key.capacity, &self.clock, now);
+        if line.first() != first {
+            line.alert_first();
+        }
         if line.tickets.is_empty() {
             lines.remove(&key.base);
             if lines.len() * 4 < lines.capacity() && lines.capacity() > SWEEP_FROM {
@@ -154,7 +160,7 @@ impl Line {
             }
             let until = now + step.grace;
             self.tickets.insert(step.ticket.clone(), State::Parked { number, until });
-            self.ends.insert((until, step.ticket.clone()), ());
+            self.ends.insert((until, step.ticket.clone()));
             return Entered::Parked;
         }
         let (ticket, bell) = (step.ticket.clone(), Arc::clone(step.bell));
@@ -164,7 +170,7 @@ impl Line {
         if let Some(State::Held { grant, .. }) = self.tickets.get(step.ticket) {
             return Entered::Granted(*grant);
         }
-        let look = self.ends.keys().next().map(|(at, _)| *at);
+        let look = if self.first() == Some(number) { self.leases.first().map(|(at, _)| *at) } else { None };
         Entered::Queued { epoch: clock.start_micros, number, look }
     }
 
@@ -180,7 +186,7 @@ impl Line {
         let grant = Grant { token: clock.token(now), epoch: clock.start_micros, valid_until };
         self.used += permits;
         if let Some(until) = valid_until {
-            self.ends.insert((until, ticket.clone()), ());
+            self.leases.insert((until, ticket.clone()));
         }
         self.tickets.insert(ticket.clone(), State::Held { permits, grant });
         grant
@@ -198,34 +204,49 @@ impl Line {
         }
     }
 
+    fn first(&self) -> Option<u64> {
+        self.waiting.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// Whoever has become the first in line is the one to look when a lease ends.
+    fn alert_first(&self) {
+        if let Some((_, waiter)) = self.waiting.first_key_value().filter(|_| !self.leases.is_empty()) {
+            waiter.bell.notify_one();
+        }
+    }
+
     /// Ends what has reached its end.
     fn expire(&mut self, now: Instant) {
-        while let Some(entry) = self.ends.first_entry().filter(|entry| entry.key().0 <= now) {
-            let ((_, ticket), ()) = entry.remove_entry();
+        while self.leases.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, ticket)) = self.leases.pop_first() else { break };
             if let Some(State::Held { permits, .. }) = self.tickets.remove(&ticket) {
                 self.used -= permits;
-                let until = now + REMEMBERED;
-                self.tickets.insert(ticket.clone(), State::Expired { until });
-                self.ends.insert((until, ticket), ());
             }
+            let until = now + REMEMBERED;
+            self.tickets.insert(ticket.clone(), State::Expired { until });
+            self.ends.insert((until, ticket));
+        }
+        while self.ends.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, ticket)) = self.ends.pop_first() else { break };
+            self.tickets.remove(&ticket);
         }
     }
 
     fn remove(&mut self, ticket: &TicketId) {
-        let end = match self.tickets.remove(ticket) {
+        match self.tickets.remove(ticket) {
             Some(State::Held { permits, grant }) => {
                 self.used -= permits;
-                grant.valid_until
+                if let Some(end) = grant.valid_until {
+                    self.leases.remove(&(end, ticket.clone()));
+                }
             }
             Some(State::Waiting { number }) => {
                 self.waiting.remove(&number);
-                None
             }
-            Some(State::Parked { until, .. } | State::Expired { until }) => Some(until),
-            None => None,
-        };
-        if let Some(end) = end {
-            self.ends.remove(&(end, ticket.clone()));
+            Some(State::Parked { until, .. } | State::Expired { until }) => {
+                self.ends.remove(&(until, ticket.clone()));
+            }
+            None => {}
         }
         if self.tickets.len() * 4 < self.tickets.capacity() && self.tickets.capacity() > 64 {
             self.tickets.shrink_to_fit();
