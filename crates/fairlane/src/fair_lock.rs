@@ -52,7 +52,8 @@ impl FairLock {
         Self { client, key, terms: Terms::default() }
     }
 
-    /// The lease with which it is held; self-renewing, 30 s, unless set.
+    /// The lease with which it is held; self-renewing, 30 s, unless set. All users of a lock should say the same: after
+    /// Redis was emptied, waiters give a holder as long as their own lease to report back.
     #[must_use]
     pub fn with_lease(mut self, lease: impl Into<Lease>) -> Self {
         self.terms.lease = lease.into();

@@ -30,6 +30,8 @@
 //!
 //! # Features
 //!
+//! Everything needs a tokio runtime with its timer enabled.
+//!
 //! `redis`: the Redis backend. `macros`: `#[locked]`, a lock declared on a function. Neither is on by default.
 
 mod backend;

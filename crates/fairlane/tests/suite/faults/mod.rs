@@ -4,6 +4,7 @@ mod clocks;
 mod dying;
 mod emptied;
 mod failover;
+mod frugal;
 mod lost_replies;
 mod many;
 mod rates;
