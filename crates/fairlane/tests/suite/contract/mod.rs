@@ -1,5 +1,6 @@
 //! What every backend has to do.
 
+mod chaos;
 mod fair_lock;
 mod guard;
 mod line;
@@ -14,6 +15,7 @@ use testkit::RedisCluster;
 #[tokio::test]
 async fn everything_holds_on_a_cluster() {
     let cluster = RedisCluster::start();
+    chaos::on_cluster(&cluster).await;
     fair_lock::on_cluster(&cluster).await;
     line::on_cluster(&cluster).await;
     lock::on_cluster(&cluster).await;
