@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::lease::{Grant, Grip};
 use crate::ticket::TicketId;
 
-script!(ENTER = "queue_shared.lua" "queue_enter.lua");
-script!(LEAVE = "queue_shared.lua" "queue_leave.lua");
+script!(ENTER = "queue_enter_free.lua" "queue_shared.lua" "queue_enter.lua");
+script!(LEAVE = "queue_leave_free.lua" "queue_shared.lua" "queue_leave.lua");
 script!(RENEW = "queue_shared.lua" "queue_renew.lua");
 script!(HEARTBEAT = "queue_shared.lua" "queue_heartbeat.lua");
 script!(POSITION = "queue_shared.lua" "queue_position.lua");

@@ -4,8 +4,7 @@ local lease, grace, intent = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local known_ep, known_number, seen = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 local liveness, longest, channel = tonumber(ARGV[11]), tonumber(ARGV[12]), ARGV[13]
 
-local now = clock()
-local line, text = look_up(ticket)
+local line, text = read(fields)
 local us_before = line.us
 
 local function grant(number)

@@ -2,7 +2,7 @@
 local ticket, known_ep, expected = ARGV[1], ARGV[2], ARGV[3]
 local capacity, liveness, channel, resent = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] ~= '0'
 
-local line, text = look_up(ticket)
+local line, text = read(fields)
 local us_before = line.us
 if not text then
   if expected == '1' then

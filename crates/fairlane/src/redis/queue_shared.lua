@@ -1,7 +1,7 @@
 -- What the scripts of a line share; put in front of each of them.
 --
 -- base    hash  ep: life of the line, sq: last number (starts at the time, so that later lives
---               give out higher ones), tk: last token, us: permits out, qt: no grants before,
+--               give out higher ones), tk: last token, us: permits out, qt: no grants before, pe: does not end before,
 --               c:<client>: alive until, t:<ticket>: state|permits|grace or token|number|client
 -- queue   zset  waiting tickets by number
 -- called  zset  tickets whose turn it is, by the time until which they may claim it
@@ -30,12 +30,15 @@ local function clock()
   return t[1] * 1000000 + t[2]
 end
 
-local function look_up(ticket)
-  local f = redis.call('HMGET', base, 'ep', 'sq', 'tk', 'us', 'qt', 't:' .. ticket)
+local function read(f)
   local line = {
     ep = f[1], sq = tonumber(f[2] or 0), tk = tonumber(f[3] or 0), us = tonumber(f[4] or 0), qt = tonumber(f[5] or 0)
   }
   return line, f[6]
+end
+
+local function look_up(ticket)
+  return read(redis.call('HMGET', base, 'ep', 'sq', 'tk', 'us', 'qt', 't:' .. ticket))
 end
 
 local function parse(text)

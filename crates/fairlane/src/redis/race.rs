@@ -58,6 +58,7 @@ async fn nothing_is_renewed_after_release() {
         });
     }
     tasks.join_all().await;
+    assert!(server.calls("evalsha") >= 3 * RACES as u64, "the races did not take place");
     let keys = server.command(&["KEYS", "*:held"]).to_string();
     assert_eq!(keys, "", "something is still held");
     for key in server.command(&["KEYS", "fairlane:lock:*"]).to_string().lines() {
