@@ -1,9 +1,10 @@
 //! How to reach Redis, and how patient to be with it.
 
+use std::fmt;
 use std::time::Duration;
 
 /// Which Redis there is.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Topology {
     /// One server, or one address that always leads to the right one.
@@ -19,6 +20,18 @@ pub enum Topology {
     },
     /// A Redis Cluster, found from some of its nodes.
     Cluster(Vec<String>),
+}
+
+impl fmt::Debug for Topology {
+    /// Without addresses: they may contain passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Single(_) => f.write_str("Single"),
+            Self::Replicated(urls) => write!(f, "Replicated({})", urls.len()),
+            Self::Sentinel { sentinels, primary } => write!(f, "Sentinel({}, {primary:?})", sentinels.len()),
+            Self::Cluster(urls) => write!(f, "Cluster({})", urls.len()),
+        }
+    }
 }
 
 /// Settings of a Redis client. The defaults suit a Redis in the same data centre.
@@ -105,5 +118,18 @@ impl RedisConfig {
     /// Where this client hears of its turns.
     pub(crate) fn channel(&self) -> String {
         format!("{}:wake:", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let secret = "redis://guest:secret@127.0.0.1/";
+        for config in [RedisConfig::single(secret), RedisConfig::cluster([secret])] {
+            assert!(!format!("{config:?}").contains("secret"));
+        }
     }
 }

@@ -8,40 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ::redis::aio::{ConnectionLike, MultiplexedConnection};
-use ::redis::cluster::ClusterClientBuilder;
-use ::redis::cluster_async::ClusterConnection;
-use ::redis::io::tcp::TcpSettings;
-use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult,
-    ServerErrorKind, Value, cmd,
-};
+use ::redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::config::{RedisConfig, Topology};
 use super::script::Script;
+use super::servers::{Connection, connect};
 use crate::error::{Error, Result};
-
-/// How many commands may wait to be written before callers do.
-const WRITE_QUEUE: usize = 4096;
-
-#[derive(Clone)]
-enum Connection {
-    Single(MultiplexedConnection),
-    Cluster(ClusterConnection),
-}
-
-impl Connection {
-    async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
-        let value = match self {
-            Self::Single(connection) => connection.req_packed_command(command).await,
-            Self::Cluster(connection) => connection.req_packed_command(command).await,
-        };
-        // At this level of the driver an error of the server is a value like any other.
-        value?.extract_error()
-    }
-}
 
 pub(super) struct Link {
     topology: Topology,
@@ -227,95 +201,6 @@ impl Link {
     }
 }
 
-async fn connect(topology: &Topology, patience: Duration) -> RedisResult<Connection> {
-    match topology {
-        Topology::Cluster(nodes) => {
-            let nodes = nodes
-                .iter()
-                .map(|url| url.as_str().into_connection_info())
-                .collect::<RedisResult<Vec<_>>>()?;
-            let client = ClusterClientBuilder::new(nodes)
-                .connection_timeout(patience)
-                .response_timeout(patience)
-                .tcp_settings(TcpSettings::default().set_nodelay(true))
-                .build()?;
-            client.get_async_connection().await.map(Connection::Cluster)
-        }
-        _ => {
-            let client = primary(topology, patience).await?;
-            multiplexed(&client, patience).await.map(Connection::Single)
-        }
-    }
-}
-
-async fn multiplexed(client: &Client, patience: Duration) -> RedisResult<MultiplexedConnection> {
-    // Deadlines are kept by `Link::command`.
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(patience))
-        .set_response_timeout(None)
-        .set_pipeline_buffer_size(WRITE_QUEUE);
-    client.get_multiplexed_async_connection_with_config(&config).await
-}
-
-fn open(url: &str) -> RedisResult<Client> {
-    Client::open(url.into_connection_info()?.set_tcp_settings(TcpSettings::default().set_nodelay(true)))
-}
-
-/// The server that takes writes; for a cluster any node, which is enough to subscribe.
-pub(super) async fn primary(topology: &Topology, patience: Duration) -> RedisResult<Client> {
-    let candidates = match topology {
-        Topology::Single(url) => return open(url),
-        Topology::Cluster(urls) => return first_that(urls, patience, |_| true).await,
-        Topology::Replicated(urls) => urls.clone(),
-        Topology::Sentinel { sentinels, primary } => named_by_sentinels(sentinels, primary, patience).await,
-    };
-    first_that(&candidates, patience, |role| role == "master").await
-}
-
-async fn first_that(urls: &[String], patience: Duration, suits: fn(&str) -> bool) -> RedisResult<Client> {
-    let mut last = RedisError::from((ErrorKind::InvalidClientConfig, "no address to connect to"));
-    for url in urls {
-        let client = open(url)?;
-        match timeout(patience, role_of(&client, patience)).await {
-            Ok(Ok(role)) if suits(&role) => return Ok(client),
-            Ok(Ok(_)) => {
-                last = RedisError::from((ErrorKind::Server(ServerErrorKind::ReadOnly), "no primary found"))
-            }
-            Ok(Err(error)) => last = error,
-            Err(_) => last = timed_out(),
-        }
-    }
-    Err(last)
-}
-
-async fn role_of(client: &Client, patience: Duration) -> RedisResult<String> {
-    let mut connection = multiplexed(client, patience).await?;
-    let role: Vec<Value> = cmd("ROLE").query_async(&mut connection).await?;
-    ::redis::from_redis_value(role.into_iter().next().unwrap_or(Value::Nil)).map_err(RedisError::from)
-}
-
-async fn named_by_sentinels(sentinels: &[String], primary: &str, patience: Duration) -> Vec<String> {
-    let mut named = Vec::new();
-    for url in sentinels {
-        let ask = async {
-            let mut connection = multiplexed(&open(url)?, patience).await?;
-            let address: Option<(String, u16)> = cmd("SENTINEL")
-                .arg("get-master-addr-by-name")
-                .arg(primary)
-                .query_async(&mut connection)
-                .await?;
-            RedisResult::Ok(address)
-        };
-        if let Ok(Ok(Some((host, port)))) = timeout(patience, ask).await {
-            let url = format!("redis://{host}:{port}/");
-            if !named.contains(&url) {
-                named.push(url);
-            }
-        }
-    }
-    named
-}
-
 fn is_broken(error: &RedisError) -> bool {
     error.is_unrecoverable_error()
         || error.is_io_error()
@@ -340,7 +225,7 @@ fn may_pass(error: &RedisError) -> bool {
         )
 }
 
-fn timed_out() -> RedisError {
+pub(super) fn timed_out() -> RedisError {
     RedisError::from(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time"))
 }
 

@@ -16,6 +16,7 @@ mod queue;
 mod race;
 mod rate_limiter;
 mod script;
+mod servers;
 mod wakeups;
 
 use std::sync::Arc;

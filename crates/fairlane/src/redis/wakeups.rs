@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Shared, link};
+use super::{Shared, servers};
 use crate::backend::QueueKey;
 use crate::ticket::TicketId;
 
@@ -119,7 +119,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
 async fn listen_once(shared: &Shared) -> ::redis::RedisResult<()> {
     let patience = shared.config.call_timeout;
     let open = async {
-        let client = link::primary(&shared.config.topology, patience).await?;
+        let client = servers::primary(&shared.config.topology, patience).await?;
         let mut subscription = client.get_async_pubsub().await?;
         subscription.subscribe(format!("{}{}", shared.channel, shared.client)).await?;
         ::redis::RedisResult::Ok(subscription)
