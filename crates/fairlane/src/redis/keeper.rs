@@ -5,6 +5,7 @@
 //! to wake anybody.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::chores::{self, Chore, Outstanding};
@@ -19,7 +21,7 @@ use super::config::RedisConfig;
 use super::link::Link;
 use super::wakeups::{self, Watches, shrink};
 use super::{Shared, queue::Renewed};
-use crate::backend::Target;
+use crate::backend::{QueueKey, Target};
 use crate::error::{Error, Result};
 use crate::lease::Grip;
 use crate::ticket::{TicketId, random};
@@ -101,6 +103,8 @@ pub(super) fn start(
         kept: Kept::default(),
         outstanding: Outstanding::default(),
         highest_token: Default::default(),
+        emptied: Default::default(),
+        marked: Default::default(),
     });
     let theirs = Arc::clone(&shared);
     let body = move || {
@@ -114,10 +118,12 @@ pub(super) fn start(
     Ok(shared)
 }
 
+/// Finds what is due and sees to it in tasks of their own: a server that is slow to answer for one lock holds up no
+/// other. Each has a deadline, and is not due again before, so they do not pile up.
 async fn keep(shared: Arc<Shared>) {
+    let mut under_way = JoinSet::new();
     let mut generation = shared.link.generation();
     let mut last_look = Instant::now();
-    let mut marked: Option<Instant> = None;
     loop {
         if shared.watches.is_empty() && shared.kept.is_empty() {
             tokio::select! {
@@ -126,26 +132,35 @@ async fn keep(shared: Arc<Shared>) {
             }
             last_look = Instant::now();
         }
+        while under_way.try_join_next().is_some() {}
         let now = Instant::now();
-        let mut all = false;
         if !shared.kept.is_empty() && now - last_look >= shared.config.heartbeat {
             last_look = now;
-            all = shared.was_emptied().await && marked.is_some_and(|at| now - at < shared.mark_lives() / 2);
-            marked = Some(now);
+            let shared = Arc::clone(&shared);
+            under_way.spawn(async move { shared.look_for_presence().await });
         }
-        // A new connection may lead to a server that knows nothing of this client.
-        all |= std::mem::replace(&mut generation, shared.link.generation()) != generation;
-        tokio::join!(shared.renew(now, all), shared.beat(now));
+        // A new connection may lead to a server that knows nothing of this client, and so may the old one.
+        let moved = std::mem::replace(&mut generation, shared.link.generation()) != generation;
+        let emptied = shared.emptied.swap(false, Ordering::AcqRel);
+        let grips = shared.kept.due(now, moved || emptied);
+        if !grips.is_empty() {
+            let shared = Arc::clone(&shared);
+            under_way.spawn(async move {
+                stream::iter(grips).for_each_concurrent(AT_ONCE, |grip| shared.renew_one(grip)).await;
+            });
+        }
+        let lines = shared.silent_lines(now);
+        if !lines.is_empty() {
+            let shared = Arc::clone(&shared);
+            under_way.spawn(async move {
+                stream::iter(lines).for_each_concurrent(AT_ONCE, |key| shared.beat_one(key)).await;
+            });
+        }
         sleep(TICK).await;
     }
 }
 
 impl Shared {
-    async fn renew(&self, now: Instant, all: bool) {
-        let due = self.kept.due(now, all);
-        stream::iter(due).for_each_concurrent(AT_ONCE, |grip| self.renew_one(grip)).await;
-    }
-
     pub(super) async fn renew_one(&self, grip: Arc<Grip>) {
         let sent = Instant::now();
         // What is held for a fixed time is confirmed for what is left of it.
@@ -175,7 +190,8 @@ impl Shared {
         }
     }
 
-    async fn beat(&self, now: Instant) {
+    /// The lines whose next sign of life is due.
+    fn silent_lines(&self, now: Instant) -> Vec<QueueKey> {
         let mut due = Vec::new();
         // A little early, each time by something else, so that clients that started together do not stay together.
         let spread = self.config.heartbeat.mul_f64((random() % 1000) as f64 / 4000.0);
@@ -186,16 +202,16 @@ impl Shared {
                 due.push(watch.key.clone());
             }
         }
-        stream::iter(due).for_each_concurrent(AT_ONCE, |key| self.beat_one(key)).await;
+        due
     }
 
-    async fn beat_one(&self, key: crate::backend::QueueKey) {
+    async fn beat_one(&self, key: QueueKey) {
         let sent = Instant::now();
         let Ok((epoch, called)) = self.heartbeat(&key).await else { return };
         let mut lines = self.watches.open();
         let Some(watch) = lines.get_mut(&key.base) else { return };
-        let late = sent - watch.last_heard > self.config.liveness();
-        watch.last_heard = sent;
+        let late = sent.saturating_duration_since(watch.last_heard) > self.config.liveness();
+        watch.last_heard = watch.last_heard.max(sent);
         // After a gap the waiters here may have been taken for dead, and a new life of the line knows none of them.
         if late || epoch != watch.epoch {
             watch.epoch = epoch;

@@ -1,5 +1,6 @@
 //! The unfair lock in Redis, and the sign by which an emptied Redis is noticed.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -70,18 +71,19 @@ impl Shared {
         self.link.call_once(&call).await
     }
 
-    /// Whether a small key of this client's own is missing, and sets it: gone since the last look, it shows that Redis
-    /// has been emptied. One command per
-    /// heartbeat, and only while something is held; without it a holder would learn of a `FLUSHALL` by its next
+    /// Sets a small key of this client's own. If it was set a moment ago and is gone, Redis has been emptied. One command
+    /// per heartbeat, and only while something is held; without it a holder would learn of a `FLUSHALL` by its next
     /// renewal, many seconds later.
-    pub(super) async fn was_emptied(&self) -> bool {
+    pub(super) async fn look_for_presence(&self) {
+        let lives = (self.config.heartbeat * 60).max(Duration::from_secs(1));
         let mut command = cmd("SET");
         command.arg(format!("{}:here:{{{}}}", self.config.prefix, self.client)).arg(1).arg("GET");
-        command.arg("PX").arg(u64::try_from(self.mark_lives().as_millis()).unwrap_or(u64::MAX));
-        matches!(self.link.command(&command).await, Ok(Value::Nil))
-    }
-
-    pub(super) fn mark_lives(&self) -> Duration {
-        (self.config.heartbeat * 60).max(Duration::from_secs(1))
+        command.arg("PX").arg(u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
+        let sent = Instant::now();
+        let Ok(before) = self.link.command(&command).await else { return };
+        let marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner).replace(sent);
+        if before == Value::Nil && marked.is_some_and(|at| sent - at < lives / 2) {
+            self.emptied.store(true, Ordering::Release);
+        }
     }
 }

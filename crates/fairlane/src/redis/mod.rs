@@ -19,10 +19,11 @@ mod script;
 mod servers;
 mod wakeups;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::error::Result;
 use crate::lease::Grip;
@@ -46,6 +47,10 @@ struct Shared {
     outstanding: Outstanding,
     /// The highest fencing token any reply has carried; sent along, so that no server can go below it.
     highest_token: AtomicU64,
+    /// Set when Redis is found to have been emptied.
+    emptied: AtomicBool,
+    /// When the sign of presence was last set.
+    marked: Mutex<Option<Instant>>,
 }
 
 impl Shared {

@@ -71,10 +71,14 @@ async fn a_fixed_lease_ends(world: World) {
 
 async fn a_renewing_lease_outlives_its_length(world: World) {
     let client = world.client().await;
-    let held =
-        client.fair_lock("a").with_lease(Lease::Renewing(Duration::from_secs(1))).acquire().await.unwrap();
+    let held = client
+        .fair_lock("a")
+        .with_lease(Lease::Renewing(Duration::from_millis(1500)))
+        .acquire()
+        .await
+        .unwrap();
     let other = world.client().await.fair_lock("a").with_grace(Duration::ZERO);
-    assert!(matches!(other.try_acquire(Duration::from_millis(2500)).await, Err(Error::TimedOut { .. })));
+    assert!(matches!(other.try_acquire(Duration::from_millis(3500)).await, Err(Error::TimedOut { .. })));
     assert!(!held.is_lost());
     held.release().await.unwrap();
 }

@@ -63,9 +63,9 @@ async fn the_lease_ends(world: World) {
 }
 
 async fn a_renewing_lease_is_renewed(world: World) {
-    let lock = world.client().await.lock("a").with_lease(Lease::Renewing(Duration::from_secs(1)));
+    let lock = world.client().await.lock("a").with_lease(Lease::Renewing(Duration::from_millis(1500)));
     let held = lock.acquire().await.unwrap();
-    assert!(matches!(lock.try_acquire(Duration::from_millis(2500)).await, Err(Error::TimedOut { .. })));
+    assert!(matches!(lock.try_acquire(Duration::from_millis(3500)).await, Err(Error::TimedOut { .. })));
     held.release().await.expect("it was renewed");
 }
 

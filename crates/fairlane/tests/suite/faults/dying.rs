@@ -175,10 +175,10 @@ async fn permits_of_a_killed_holder_come_back() {
 async fn a_busy_program_keeps_its_lease() {
     let server = RedisServer::start();
     let client = connect(quick(RedisConfig::single(server.url()))).await;
-    let lease = Lease::Renewing(Duration::from_secs(1));
+    let lease = Lease::Renewing(Duration::from_millis(1500));
     let held = client.fair_lock("a").with_lease(lease).acquire().await.unwrap();
     // Not a wait for something: the thread is to be blocked, and this is what blocks it.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(4));
     assert!(!held.is_lost());
     held.release().await.expect("it was renewed all the time");
 }
