@@ -24,6 +24,8 @@
 
 use std::time::Duration;
 
+pub use crate::memory::lane::{Lanes, Turn};
+
 /// Which side of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {

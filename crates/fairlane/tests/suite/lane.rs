@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fairlane::lane::{Bounds, Refused, Side};
-use fairlane::memory::lane::Lanes;
+use fairlane::lane::{Bounds, Lanes, Refused, Side};
 
 const BOUNDS: Bounds = Bounds { lane: 1_000, total: 2_000, batch: 64 };
 

@@ -1,5 +1,14 @@
-//! What every lane promises, driven by real tasks.
+//! The contract of every primitive, over both backends, and over a Redis that fails in every way we know.
+//!
+//! `contract` holds the behaviours; each takes a world and passes in memory under paused time, on one Redis server and
+//! on a six-node cluster. `faults` is about Redis only. Numbers in doc comments are those of the list of what fairlane
+//! has to show.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a test that fails says where by panicking there")]
 
+mod child;
+mod contract;
+mod faults;
 mod lane;
+mod locked;
+mod world;

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use booking::{Action, Command, Outcome, PersonId, SlotId, TicketId};
-use fairlane::lane::{Bounds, Position, Refused, Side};
-use fairlane::memory::lane::Lanes;
+use fairlane::lane::{Bounds, Lanes, Position, Refused, Side};
 use store::{Error, Logged, Store};
 use tokio::task::JoinHandle;
 

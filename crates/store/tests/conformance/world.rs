@@ -89,7 +89,7 @@ impl World {
     }
 
     pub fn pay(&self, reservation: &Reservation) -> Command {
-        let action = Action::Pay { reservation: reservation.id, afresh: self.id() };
+        let action = Action::Pay { reservation: reservation.id };
         self.command(reservation.slot, as_number(reservation.person), action)
     }
 
@@ -100,7 +100,11 @@ impl World {
 
     /// The wish to come to `slot` instead, or with another party.
     pub fn change(&self, reservation: &Reservation, slot: SlotId, party: u32) -> Command {
-        let action = Action::Change { reservation: reservation.id, party };
+        let id = reservation.id;
+        let action = match slot == reservation.slot {
+            true => Action::Change { reservation: id, party },
+            false => Action::Move { reservation: id, party },
+        };
         self.command(slot, as_number(reservation.person), action)
     }
 
@@ -118,7 +122,8 @@ impl World {
         let known = self.store.reservations(mentioned).await.unwrap();
         let reservations = known.into_iter().map(|r| (r.id, Arc::new(r))).collect();
         let known = Known { reservations, foregone: HashMap::new() };
-        let decided = decide(&mut slot.clone(), &self.venue, &known, commands.iter(), self.now);
+        let when = When { drawn: self.now, decided: self.now };
+        let decided = decide(&mut slot.clone(), &self.venue, &known, commands.iter(), when);
         let mut batch = self.empty_batch(slot);
         batch.changes = decided.changes;
         batch.decisions = decided.decisions;

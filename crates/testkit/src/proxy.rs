@@ -1,0 +1,170 @@
+//! A TCP proxy that misbehaves on request.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Sits between clients and a server on the loopback interface.
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    target: u16,
+    /// New connections are closed at once, and existing ones were.
+    cut: AtomicBool,
+    /// What the server sends is kept back.
+    held: AtomicBool,
+    /// Every so-manieth request that contains a script call loses its reply, and the connection is cut. 0: none.
+    fault_every: AtomicU64,
+    scripts_seen: AtomicU64,
+    replies_lost: AtomicU64,
+    ended: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+impl Proxy {
+    /// A proxy in front of `port`.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    pub fn to(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback interface has a free port");
+        let own_port = listener.local_addr().expect("a bound socket has an address").port();
+        let state = Arc::new(State { target: port, ..State::default() });
+        let theirs = Arc::clone(&state);
+        thread::spawn(move || accept(&listener, &theirs));
+        Self { port: own_port, state }
+    }
+
+    /// Where clients of Redis connect.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Closes all connections and refuses new ones.
+    pub fn cut(&self) {
+        self.state.cut.store(true, Ordering::SeqCst);
+        self.state.close_all();
+    }
+
+    /// Lets connections through again.
+    pub fn mend(&self) {
+        self.state.cut.store(false, Ordering::SeqCst);
+    }
+
+    /// Keeps back what the server sends, until told otherwise.
+    pub fn hold(&self, held: bool) {
+        self.state.held.store(held, Ordering::SeqCst);
+    }
+
+    /// From now on every so-manieth burst of requests is delivered, its replies are thrown away, and the connection is
+    /// cut. 0 stops it.
+    pub fn lose_replies_every(&self, bursts: u64) {
+        self.state.fault_every.store(bursts, Ordering::SeqCst);
+    }
+
+    /// How many script calls were delivered without their reply.
+    pub fn replies_lost(&self) -> u64 {
+        self.state.replies_lost.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.state.ended.store(true, Ordering::SeqCst);
+        self.state.close_all();
+        // Wakes the accepting thread, which then sees that it is over.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+impl State {
+    fn close_all(&self) {
+        for stream in self.open.lock().map(|mut open| std::mem::take(&mut *open)).unwrap_or_default() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn over(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+}
+
+fn accept(listener: &TcpListener, state: &Arc<State>) {
+    while let Ok((client, _)) = listener.accept() {
+        if state.over() {
+            return;
+        }
+        if state.cut.load(Ordering::SeqCst) {
+            continue;
+        }
+        let Ok(server) = TcpStream::connect(("127.0.0.1", state.target)) else { continue };
+        let _ = client.set_nodelay(true);
+        let _ = server.set_nodelay(true);
+        if let (Ok(one), Ok(other), Ok(mut open)) =
+            (client.try_clone(), server.try_clone(), state.open.lock())
+        {
+            // Those that have ended in the meantime need no closing.
+            open.retain(|stream| stream.peer_addr().is_ok());
+            open.extend([one, other]);
+        }
+        connect(client, server, state);
+    }
+}
+
+fn connect(client: TcpStream, server: TcpStream, state: &Arc<State>) {
+    let losing = Arc::new(AtomicBool::new(false));
+    let (Ok(mut from_client), Ok(mut to_server)) = (client.try_clone(), server.try_clone()) else { return };
+    let (state_up, losing_up) = (Arc::clone(state), Arc::clone(&losing));
+    thread::spawn(move || {
+        pump(&mut from_client, &mut to_server, |bytes| {
+            let scripts = count(bytes, b"EVALSHA");
+            let every = state_up.fault_every.load(Ordering::SeqCst);
+            if scripts > 0 && every > 0 {
+                let seen = state_up.scripts_seen.fetch_add(1, Ordering::SeqCst) + 1;
+                if losing_up.load(Ordering::SeqCst) || seen.is_multiple_of(every) {
+                    state_up.replies_lost.fetch_add(scripts, Ordering::SeqCst);
+                    losing_up.store(true, Ordering::SeqCst);
+                }
+            }
+            true
+        });
+    });
+    let (mut from_server, mut to_client, state) = (server, client, Arc::clone(state));
+    thread::spawn(move || {
+        pump(&mut from_server, &mut to_client, |_| {
+            while state.held.load(Ordering::SeqCst) && !state.over() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            !losing.load(Ordering::SeqCst)
+        });
+    });
+}
+
+/// Copies until an end closes, or `inspect` says no; then closes both.
+fn pump(from: &mut TcpStream, to: &mut TcpStream, inspect: impl Fn(&[u8]) -> bool) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        if !inspect(&buffer[..length]) || to.write_all(&buffer[..length]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+fn count(bytes: &[u8], word: &[u8]) -> u64 {
+    bytes.windows(word.len()).filter(|window| *window == word).count() as u64
+}
