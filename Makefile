@@ -2,9 +2,9 @@
 
 CARGO ?= cargo
 # Debian packages that the checks need, each with the program that shows it is there.
-NEEDS := cc:gcc make:make sqlite3:sqlite3 redis-server:redis-server
+NEEDS := cc:build-essential redis-server:redis-server
 
-.PHONY: run build test needs format lint docs check bench-embedded bench-drivers clean
+.PHONY: run build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks clean
 
 run: build
 	./target/release/maitred serve --demo
@@ -35,8 +35,14 @@ check:
 bench-embedded:
 	$(CARGO) run --release --locked -p bench --bin embedded
 
-bench-drivers:
+bench-drivers: needs-sqlite3
 	$(CARGO) run --release --locked -p bench --bin drivers
+
+bench-locks: needs
+	$(CARGO) run --release --locked -p bench --bin locks
+
+needs-sqlite3:
+	@./.ci/needs sqlite3:sqlite3
 
 clean:
 	$(CARGO) clean
