@@ -54,8 +54,21 @@ impl Desk {
     ) -> Option<Slot> {
         let started = Instant::now();
         let mut foregone = HashMap::new();
-        let (mut pause, mut stale) = (FIRST_PAUSE, 0);
+        let (mut pause, mut stale, mut unsure) = (FIRST_PAUSE, 0, false);
         while !people.is_empty() {
+            if unsure {
+                // A store that is still in trouble shows when the slot is asked for again.
+                cached = self.resolve(id, &mut people).await.ok();
+                if cached.is_none() {
+                    if self.stumble(&people, started, &mut pause).await {
+                        return None;
+                    }
+                    continue;
+                }
+                if people.is_empty() {
+                    return cached;
+                }
+            }
             let attempt = self.attempt(id, &people, cached.take(), &foregone, now);
             let attempt = watch(attempt, started, &people).await;
             match attempt {
@@ -73,7 +86,8 @@ impl Desk {
                     foregone.insert(ticket, Refusal::InsufficientPoints);
                 }
                 Err(CommitError::Decided(ticket) | CommitError::KeyUsed(ticket)) => {
-                    self.answer_from_log(&mut people, ticket).await;
+                    // A store in trouble shows next time.
+                    let _ = self.answer_from_log(&mut people, ticket).await;
                 }
                 Err(CommitError::Store(error @ (Error::Refused(_) | Error::Unreadable { .. }))) => {
                     tracing::error!(slot = ?id, people = people.len(), %error, "a batch can never be stored");
@@ -82,20 +96,37 @@ impl Desk {
                 Err(CommitError::Store(error)) => {
                     tracing::warn!(slot = ?id, people = people.len(), %error, "a batch was not stored; trying again");
                     metrics::counter!("maitred_failed_batches_total").increment(1);
-                    let giving_up = self.giving_up.load(Ordering::Acquire);
-                    if giving_up || started.elapsed() >= TROUBLE {
-                        people.iter().for_each(|ticket| ticket.stall());
-                    }
-                    if giving_up {
+                    if self.stumble(&people, started, &mut pause).await {
                         return None;
                     }
-                    rest(&mut pause).await;
-                    // The commit may have happened all the same: whoever is in the log is answered from there.
-                    self.answer_decided(&mut people).await;
+                    unsure = true;
                 }
             }
         }
         None
+    }
+
+    /// Pauses after trouble with the store, and lets go of those who have waited in the call for long; whether to give up.
+    async fn stumble(&self, people: &[Arc<Ticket>], started: Instant, pause: &mut Duration) -> bool {
+        let giving_up = self.giving_up.load(Ordering::Acquire);
+        if giving_up || started.elapsed() >= TROUBLE {
+            people.iter().for_each(|ticket| ticket.stall());
+        }
+        if !giving_up {
+            rest(pause).await;
+        }
+        giving_up
+    }
+
+    /// The slot as it is stored, with everybody answered whose decision was stored without our knowing.
+    ///
+    /// The slot is read before the log: a commit that was sent and still makes its way either is in the log by now, or
+    /// moves the slot on from the version that was read, and then the next attempt is stale. The other way round it could
+    /// land in between, and people would be decided twice.
+    async fn resolve(&self, id: SlotId, people: &mut Vec<Arc<Ticket>>) -> Result<Slot, Error> {
+        let slot = self.store.slot(id).await?;
+        self.answer_decided(people).await?;
+        Ok(slot)
     }
 
     /// Decides and stores once, and answers if that worked.
@@ -166,33 +197,28 @@ impl Desk {
     }
 
     /// Answers everybody whose decision is in the log already, and leaves them out.
-    async fn answer_decided(&self, people: &mut Vec<Arc<Ticket>>) {
+    async fn answer_decided(&self, people: &mut Vec<Arc<Ticket>>) -> Result<(), Error> {
         // A batch is stored whole or not at all, so its first ticket tells for all of them.
-        let Some(first) = people.first().map(|ticket| ticket.id()) else { return };
-        if let Ok(Some(_)) = self.store.decided(first).await {
+        let Some(first) = people.first().map(|ticket| ticket.id()) else { return Ok(()) };
+        if self.store.decided(first).await?.is_some() {
             let tickets: Vec<_> = people.iter().map(|ticket| ticket.id()).collect();
             for ticket in tickets {
-                self.answer_from_log(people, ticket).await;
+                self.answer_from_log(people, ticket).await?;
             }
         }
+        Ok(())
     }
 
     /// Answers one ticket from the log, if it is there, and leaves it out of the batch.
-    async fn answer_from_log(&self, people: &mut Vec<Arc<Ticket>>, id: TicketId) {
-        let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return };
-        let logged = match self.store.decided(id).await {
-            Ok(Some(logged)) => logged,
+    async fn answer_from_log(&self, people: &mut Vec<Arc<Ticket>>, id: TicketId) -> Result<(), Error> {
+        let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return Ok(()) };
+        let answer = match self.store.decided(id).await? {
+            Some(logged) => Answer::Decided(Box::new(self.recall(logged).await?)),
             // Its key belongs to a request that another process took: this one is not decided at all.
-            Ok(None) => {
-                let ticket = people.remove(at);
-                return self.settle(&ticket, Answer::Failed);
-            }
-            Err(_) => return,
+            None => Answer::Failed,
         };
-        if let Ok(settled) = self.recall(logged).await {
-            let ticket = people.remove(at);
-            self.settle(&ticket, Answer::Decided(Box::new(settled)));
-        }
+        self.settle(&people.remove(at), answer);
+        Ok(())
     }
 
     /// A decision from the log, with the reservation as it is now.
