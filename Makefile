@@ -1,10 +1,11 @@
 # Two commands matter: `make run` and `make test`.
 
 CARGO ?= cargo
-# Debian packages that the checks need, each with the program that shows it is there.
-NEEDS := cc:gcc make:make sqlite3:sqlite3 redis-server:redis-server
+# Debian packages that the checks need, each with the program that shows it is there: by name, or by where it lies.
+NEEDS := cc:gcc make:make sqlite3:sqlite3 redis-server:redis-server \
+         /usr/lib/postgresql/*/bin/postgres:postgresql
 
-.PHONY: run build test needs format lint docs check bench-embedded bench-drivers clean
+.PHONY: run build test needs format lint docs check bench-embedded bench-drivers bench-postgres clean
 
 run: build
 	./target/release/maitred serve --demo
@@ -17,7 +18,7 @@ test: needs format lint docs check
 
 # Installs what is missing, or names it where that is not allowed.
 needs:
-	@./.ci/needs $(NEEDS)
+	@./.ci/needs $(foreach need,$(NEEDS),'$(need)')
 
 format:
 	$(CARGO) fmt --all --check
@@ -37,6 +38,10 @@ bench-embedded:
 
 bench-drivers:
 	$(CARGO) run --release --locked -p bench --bin drivers
+
+# The server is yours: make bench-postgres URL=postgres://USER@HOST:PORT
+bench-postgres:
+	$(CARGO) run --release --locked -p bench --bin postgres -- $(URL)
 
 clean:
 	$(CARGO) clean
