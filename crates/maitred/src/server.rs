@@ -54,12 +54,15 @@ pub async fn open(config: &Config) -> anyhow::Result<Store> {
     }
 }
 
-/// Why a server's database was not opened, and what to do about it.
+/// Why a database was not opened, and what to do about it.
 pub fn unopened(database: &Database, error: store::Error) -> anyhow::Error {
-    match error {
+    match (database, error) {
         // It says itself what to change.
-        store::Error::Unfit(why) => anyhow!("{database} cannot be used: {why}"),
-        error => anyhow!(
+        (_, store::Error::Unfit(why)) => anyhow!("{database} cannot be used: {why}"),
+        (Database::Sqlite(_), error) => {
+            anyhow!("cannot open the database {database} ({})", innermost(&error))
+        }
+        (Database::Postgres(_), error) => anyhow!(
             "cannot open the database {database} ({}); check that PostgreSQL runs there and that --database is right",
             innermost(&error)
         ),

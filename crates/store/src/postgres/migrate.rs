@@ -2,7 +2,7 @@
 
 use super::connect::Connector;
 use super::{Options, Postgres};
-use crate::error::{Error, Failed};
+use crate::error::Error;
 
 mod embedded {
     refinery::embed_migrations!("migrations/postgres");
@@ -16,7 +16,7 @@ impl Postgres {
     pub(crate) async fn migrate(options: &Options) -> Result<Vec<String>, Error> {
         let (mut client, task) = Connector::migrating(options)?.connect().await?;
         // Held until the connection closes. Whoever comes second waits here, and then finds nothing to do.
-        client.query("SELECT pg_advisory_lock($1)", &[&MIGRATING]).await.map_err(Failed::Server)?;
+        client.query("SELECT pg_advisory_lock($1)", &[&MIGRATING]).await?;
         // One transaction for the steps and their record: a crash in between leaves neither.
         let runner = embedded::migrations::runner().set_grouped(true);
         let report = runner.run_async(&mut client).await.map_err(Error::unavailable)?;
