@@ -1,10 +1,11 @@
 # Two commands matter: `make run` and `make test`.
 
 CARGO ?= cargo
-# Debian packages that the checks need, each with the program that shows it is there.
-NEEDS := cc:build-essential redis-server:redis-server
+# Debian packages that the checks need, each with the program that shows it is there: by name, or by where it lies.
+NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql
 
-.PHONY: run build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks clean
+.PHONY: run build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks \
+        bench-postgres clean
 
 run: build
 	./target/release/maitred serve --demo
@@ -17,7 +18,7 @@ test: needs format lint docs check
 
 # Installs what is missing, or names it where that is not allowed.
 needs:
-	@./.ci/needs $(NEEDS)
+	@./.ci/needs $(foreach need,$(NEEDS),'$(need)')
 
 format:
 	$(CARGO) fmt --all --check
@@ -43,6 +44,10 @@ bench-locks: needs
 
 needs-sqlite3:
 	@./.ci/needs sqlite3:sqlite3
+
+# The server is yours: make bench-postgres URL=postgres://USER@HOST:PORT
+bench-postgres:
+	$(CARGO) run --release --locked -p bench --bin postgres -- $(URL)
 
 clean:
 	$(CARGO) clean

@@ -92,9 +92,8 @@ fn report(speeds: &mut [[Vec<f64>; DRIVERS.len()]; SIZES.len()]) {
 fn run(driver: Driver, batches: &[Written], runtime: &tokio::runtime::Runtime) -> Result<Duration> {
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("maitred.db");
-    Store::migrate(&path)?;
     // Made by the store for all three: the file is the same before the first batch.
-    let store = Store::open(&path)?;
+    let store = Store::sqlite(&path)?;
     let added = runtime.block_on(store.add_venue(settings()?, vec![], vec![]))?;
     if added.id != slot().venue() {
         return Err("the first venue has another id than the rows are made for".into());

@@ -211,7 +211,7 @@ impl Drop for Served {
 }
 
 async fn serve(folder: &Path, batch: usize) -> Result<()> {
-    let flags = Flags { listen: Some("127.0.0.1:0".parse()?), data: Some(folder.into()), config: None };
+    let flags = Flags { listen: Some("127.0.0.1:0".parse()?), data: Some(folder.into()), ..Flags::default() };
     let mut config = Config::load(&flags)?;
     config.lane.max_batch = batch;
     let server = Server::start(&config, open_store(folder)?, Clock::System).await?;

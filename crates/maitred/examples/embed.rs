@@ -16,7 +16,7 @@ use maitred::server::{Server, open_store};
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let data: PathBuf = std::env::temp_dir().join(format!("maitred-embed-{}", std::process::id()));
-    let flags = Flags { listen: Some("127.0.0.1:0".parse()?), data: Some(data.clone()), config: None };
+    let flags = Flags { listen: Some("127.0.0.1:0".parse()?), data: Some(data.clone()), ..Flags::default() };
     let config = Config::load(&flags)?;
 
     let store = open_store(&config.data)?;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use confique::{Config as _, Layer as _};
+use store::Database;
+use store::postgres::Options;
 
 /// Everything that can be set.
 #[derive(Debug, Clone, confique::Config)]
@@ -17,6 +19,12 @@ pub struct Config {
     /// The folder with the database and the signing key.
     #[config(env = "MAITRED_DATA", default = "data")]
     pub data: PathBuf,
+    /// The URL of a PostgreSQL database, instead of one in the folder.
+    #[config(env = "MAITRED_DATABASE")]
+    pub database: Option<DatabaseUrl>,
+    /// Connections to PostgreSQL at the same time.
+    #[config(env = "MAITRED_DATABASE_CONNECTIONS", default = 8)]
+    pub database_connections: usize,
     /// The lines.
     #[config(nested)]
     pub lane: Lane,
@@ -29,6 +37,23 @@ pub struct Config {
     /// The log.
     #[config(nested)]
     pub log: Log,
+}
+
+/// The URL of a database. It may hold a password, so it is never printed as it is.
+#[derive(Clone, serde::Deserialize)]
+#[serde(transparent)]
+pub struct DatabaseUrl(String);
+
+impl From<String> for DatabaseUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+impl std::fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(set)")
+    }
 }
 
 /// How long lines may be, and how they are run.
@@ -112,6 +137,10 @@ pub struct Flags {
     /// The folder with the database and the signing key [default: ./data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// The URL of a PostgreSQL database, instead of one in the folder: postgres://USER:PASSWORD@HOST/DATABASE. Other users
+    /// of the machine can read it here; MAITRED_DATABASE is more discreet
+    #[arg(long, value_name = "URL")]
+    pub database: Option<DatabaseUrl>,
     /// A TOML file with settings [default: ./maitred.toml if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -136,6 +165,7 @@ impl Config {
         let mut said = <Self as confique::Config>::Layer::empty();
         said.listen = flags.listen;
         said.data = flags.data.clone();
+        said.database = flags.database.clone();
         let file = match &flags.config {
             Some(path) if !path.exists() => bail!("there is no configuration file {}", path.display()),
             Some(path) => path.as_path(),
@@ -146,6 +176,11 @@ impl Config {
     }
 
     fn checked(self) -> anyhow::Result<Self> {
+        ensure!(
+            (1..=1_000).contains(&self.database_connections),
+            "database_connections must be between 1 and 1000"
+        );
+        self.store()?;
         ensure!(self.lane.max_waiting >= 1, "lane.max_waiting must be at least 1");
         ensure!(self.lane.max_total >= 1, "lane.max_total must be at least 1");
         ensure!((1..=10_000).contains(&self.lane.max_batch), "lane.max_batch must be between 1 and 10000");
@@ -165,10 +200,24 @@ impl Config {
         Duration::from_secs(self.token.seconds)
     }
 
+    /// Where the truth is kept.
+    pub fn store(&self) -> anyhow::Result<Database> {
+        let Some(url) = &self.database else { return Ok(Database::Sqlite(self.data.join("maitred.db"))) };
+        let options = Options::new(&url.0).context("database is wrong")?;
+        Ok(Database::Postgres(options.with_connections(self.database_connections)))
+    }
+
     /// The effective values as TOML, without secrets.
     pub fn shown(&self) -> String {
+        let database = match self.store() {
+            Ok(database @ Database::Postgres(_)) => {
+                format!("# database is {database}, its password not shown")
+            }
+            _ => "# database is in the folder of data".to_owned(),
+        };
         let key = match &self.token.signing_key {
             Some(_) => "# signing_key is set and not shown".to_owned(),
+            None if self.database.is_some() => "# signing_key is kept in the database".to_owned(),
             None => format!("# signing_key is kept in {}", self.data.join("signing.key").display()),
         };
         let format = match self.log.format {
@@ -176,11 +225,12 @@ impl Config {
             LogFormat::Json => "json",
         };
         format!(
-            "listen = \"{}\"\ndata = {:?}\n\n[lane]\nmax_waiting = {}\nmax_total = {}\nmax_batch = {}\nrunners = {}\n\n\
+            "listen = \"{}\"\ndata = {:?}\n{database}\ndatabase_connections = {}\n\n[lane]\nmax_waiting = {}\nmax_total = {}\nmax_batch = {}\nrunners = {}\n\n\
              [http]\nmax_connections = {}\nhead_seconds = {}\n\n[token]\nseconds = {}\n{key}\n\n\
              [log]\nfilter = {:?}\nformat = \"{format}\"\n",
             self.listen,
             self.data,
+            self.database_connections,
             self.lane.max_waiting,
             self.lane.max_total,
             self.lane.max_batch,

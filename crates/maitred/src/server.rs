@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use fairlane::lane::Bounds;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use store::Store;
+use store::{Database, Store};
 use tokio::net::TcpSocket;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
@@ -50,16 +50,50 @@ pub fn make_folder(data: &Path) -> anyhow::Result<()> {
 pub fn open_store(data: &Path) -> anyhow::Result<Store> {
     make_folder(data)?;
     let path = data.join("maitred.db");
-    Store::open(&path).with_context(|| format!("cannot open the database {}", path.display()))
+    Store::sqlite(&path).with_context(|| format!("cannot open the database {}", path.display()))
 }
 
-/// The signer of the configuration, or the one kept beside the database.
-pub fn signer(config: &Config) -> anyhow::Result<Signer> {
-    match &config.token.signing_key {
-        Some(key) => Signer::from_text(key),
-        None => {
+/// Opens the database of the configuration.
+pub async fn open(config: &Config) -> anyhow::Result<Store> {
+    match &config.store()? {
+        Database::Sqlite(_) => open_store(&config.data),
+        database => Store::open(database).await.map_err(|error| unopened(database, error)),
+    }
+}
+
+/// Why a database was not opened, and what to do about it.
+pub fn unopened(database: &Database, error: store::Error) -> anyhow::Error {
+    match (database, error) {
+        // It says itself what to change.
+        (_, store::Error::Unfit(why)) => anyhow!("{database} cannot be used: {why}"),
+        (Database::Sqlite(_), error) => {
+            anyhow!("cannot open the database {database} ({})", innermost(&error))
+        }
+        (Database::Postgres(_), error) => anyhow!(
+            "cannot open the database {database} ({}); check that PostgreSQL runs there and that --database is right",
+            innermost(&error)
+        ),
+    }
+}
+
+/// What is at the bottom of an error: what happened, without who passed it on.
+fn innermost(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), innermost)
+}
+
+/// The signer of the configuration, or the one kept with the database: beside a file, or inside a server's.
+pub async fn signer(config: &Config) -> anyhow::Result<Signer> {
+    if let Some(key) = &config.token.signing_key {
+        return Signer::from_text(key);
+    }
+    match config.store()? {
+        Database::Sqlite(_) => {
             make_folder(&config.data)?;
             Signer::kept_in(&config.data)
+        }
+        Database::Postgres(options) => {
+            let kept = store::postgres::signing_key(&options, rand::random()).await;
+            Signer::new(&kept.map_err(|error| unopened(&Database::Postgres(options), error))?)
         }
     }
 }
@@ -85,7 +119,7 @@ impl Server {
             desk,
             venues,
             clock,
-            signer: signer(config)?,
+            signer: signer(config).await?,
             passwords: Passwords::default(),
             token_lifetime: config.token_lifetime(),
             metrics: recorder(),

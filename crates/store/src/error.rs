@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use booking::TicketId;
+use tokio_postgres::error::SqlState;
 
 /// The database did not do it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -19,6 +20,9 @@ pub enum Error {
         /// Where.
         what: &'static str,
     },
+    /// The server is not one to keep the truth on, for this reason: change its settings.
+    #[error("the database server is not fit for this: {0}")]
+    Unfit(&'static str),
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -65,11 +69,83 @@ impl From<rusqlite::Error> for CommitError {
     }
 }
 
+/// An exchange with a PostgreSQL server that did not end well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    /// The server said so, or the connection to it was lost.
+    #[error(transparent)]
+    Server(tokio_postgres::Error),
+    /// It did not answer in time.
+    #[error("the server did not answer in time")]
+    Late,
+    /// There was no connection.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Reasons of our own for which a transaction ends itself: SQLSTATEs that PostgreSQL leaves to its users.
+pub(crate) mod reason {
+    /// The slot or the venue is not at the version from which a batch was decided.
+    pub(crate) const STALE: &str = "MD001";
+    /// A wallet cannot bear a movement; the detail is the ticket that asked for it.
+    pub(crate) const SHORT: &str = "MD002";
+    /// A wallet would hold more than it may.
+    pub(crate) const TOO_MUCH: &str = "MD003";
+}
+
+impl Failed {
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Server(error) => error.code(),
+            Self::Late | Self::Store(_) => None,
+        }
+    }
+
+    /// Whether two transactions met, so that this one has a chance when it is done again.
+    pub(crate) fn is_collision(&self) -> bool {
+        let met = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+        self.code().is_some_and(|code| met.contains(code))
+    }
+
+    /// The reason of our own, with its detail.
+    pub(crate) fn refused(&self) -> Option<(&str, &str)> {
+        let Self::Server(error) = self else { return None };
+        let error = error.as_db_error().filter(|error| error.code().code().starts_with("MD"))?;
+        Some((error.code().code(), error.detail().unwrap_or_default()))
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Store(error) => error,
+            // Class 22 is about values, class 23 about constraints: the same would be refused again.
+            failed if failed.code().is_some_and(|code| ["22", "23"].contains(&&code.code()[..2])) => {
+                Self::Refused(Arc::new(failed))
+            }
+            failed => Self::unavailable(failed),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Failed::Server(error).into()
+    }
+}
+
+impl From<Failed> for CommitError {
+    fn from(failed: Failed) -> Self {
+        Self::Store(failed.into())
+    }
+}
+
 /// The unique constraint that a statement violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unique {
     PlaceOfPerson,
     PartyOfTable,
+    Reservation,
     ReservationOfTicket,
     RequestKey,
     Email,
@@ -77,22 +153,32 @@ pub(crate) enum Unique {
 }
 
 impl Unique {
-    /// SQLite names the columns of the index, not the index.
-    const COLUMNS: [(&'static str, Unique); 6] = [
-        ("reservation.slot_id, reservation.person", Unique::PlaceOfPerson),
-        ("reservation.slot_id, reservation.table_no", Unique::PartyOfTable),
-        ("reservation.ticket", Unique::ReservationOfTicket),
-        ("request_key.person, request_key.key", Unique::RequestKey),
-        ("account.email", Unique::Email),
-        ("wallet_entry.person, wallet_entry.key", Unique::ChargeKey),
+    /// What each is called in PostgreSQL, and how SQLite, which knows no names, lists its columns.
+    const NAMES: [(&'static str, &'static str, Unique); 7] = [
+        ("one_place_a_person", "reservation.slot_id, reservation.person", Unique::PlaceOfPerson),
+        ("one_party_a_table", "reservation.slot_id, reservation.table_no", Unique::PartyOfTable),
+        ("reservation_pkey", "reservation.id", Unique::Reservation),
+        ("one_reservation_a_ticket", "reservation.ticket", Unique::ReservationOfTicket),
+        ("one_request_a_key", "request_key.person, request_key.key", Unique::RequestKey),
+        ("one_account_an_email", "account.email", Unique::Email),
+        ("one_charge_a_key", "wallet_entry.person, wallet_entry.key", Unique::ChargeKey),
     ];
 
+    /// The one that SQLite says was violated.
     pub(crate) fn violated(error: &rusqlite::Error) -> Option<Self> {
         let rusqlite::Error::SqliteFailure(failure, Some(message)) = error else { return None };
         if failure.code != rusqlite::ErrorCode::ConstraintViolation {
             return None;
         }
         let columns = message.strip_prefix("UNIQUE constraint failed: ")?;
-        Self::COLUMNS.iter().find(|(names, _)| *names == columns).map(|(_, unique)| *unique)
+        Self::NAMES.iter().find(|(_, listed, _)| *listed == columns).map(|(.., unique)| *unique)
+    }
+
+    /// The one that PostgreSQL says was violated.
+    pub(crate) fn named(failed: &Failed) -> Option<Self> {
+        let Failed::Server(error) = failed else { return None };
+        let error = error.as_db_error().filter(|error| *error.code() == SqlState::UNIQUE_VIOLATION)?;
+        let name = error.constraint()?;
+        Self::NAMES.iter().find(|(named, ..)| *named == name).map(|(.., unique)| *unique)
     }
 }

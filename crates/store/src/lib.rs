@@ -8,14 +8,17 @@
 //! * a ticket wins at most one reservation, and an `Idempotency-Key` belongs to one request;
 //! * a wallet is debited only where its balance bears it.
 
+mod backend;
 mod error;
+pub mod postgres;
 mod records;
-pub mod sqlite;
+mod sqlite;
+mod store;
 
 pub use error::{CommitError, Error};
 pub use records::{
     Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey, StoredKey,
 };
-
-/// The store. One database engine for now; what it offers is what every engine will have to offer.
-pub type Store = sqlite::Sqlite;
+#[cfg(feature = "controls")]
+pub use store::Controls;
+pub use store::{Database, Store};

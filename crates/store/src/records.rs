@@ -1,7 +1,7 @@
 //! What goes in and out of the store beside the domain's own types.
 
 use booking::wallet::EntryKind;
-use booking::{Changes, Decision, PersonId, ReservationId, SlotId, TicketId, Won};
+use booking::{Changes, Decision, OrderLine, PersonId, ReservationId, SlotId, TicketId, Won};
 use jiff::Timestamp;
 
 use crate::error::Error;
@@ -23,6 +23,36 @@ pub struct Batch {
     pub decisions: Vec<Decision>,
     /// The keys of the requests that it decided.
     pub keys: Vec<StoredKey>,
+}
+
+impl Batch {
+    /// The first and the last place of those who wanted one.
+    pub(crate) fn guests(&self) -> Option<(i64, i64)> {
+        self.places(|decision| !decision.verdict.is_owners())
+    }
+
+    /// The first and the last place of those who had one.
+    pub(crate) fn owners(&self) -> Option<(i64, i64)> {
+        self.places(|decision| decision.verdict.is_owners())
+    }
+
+    fn places(&self, side: impl Fn(&Decision) -> bool) -> Option<(i64, i64)> {
+        let places = self.decisions.iter().filter(|decision| side(decision)).filter_map(|d| d.ticket);
+        places.map(|ticket| ticket.place_as_i64()).fold(None, |range, place| {
+            Some(range.map_or((place, place), |(from, to): (i64, i64)| (from.min(place), to.max(place))))
+        })
+    }
+
+    /// What was decided, as the log keeps it.
+    pub(crate) fn log(&self) -> Result<String, Error> {
+        serde_json::to_string(&self.decisions).map_err(|_| Error::Unreadable { what: "a decision" })
+    }
+}
+
+/// What was ordered ahead, as a column keeps it; nothing if nothing was.
+pub(crate) fn order_text(order: &[OrderLine]) -> Option<String> {
+    // Order lines are plain data: writing them cannot fail.
+    if order.is_empty() { None } else { serde_json::to_string(order).ok() }
 }
 
 /// A person's `Idempotency-Key`, with what it stands for.

@@ -5,12 +5,11 @@ mod token;
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, Flags};
 use crate::http;
-use crate::server::{make_folder, open_store};
+use crate::server::{make_folder, open, unopened};
 
 /// A reservation server for the second at which everyone presses the button.
 #[derive(Debug, Parser)]
@@ -22,8 +21,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the server on an embedded database.
-    #[command(after_help = "Example:\n  maitred serve --demo --listen 127.0.0.1:8080 --data ./data")]
+    /// Run the server, on an embedded database or on PostgreSQL.
+    #[command(after_help = "Example:\n  maitred serve --demo --listen 127.0.0.1:8080 --data ./data\n  \
+                            MAITRED_DATABASE=postgres://maitred:PASSWORD@db.example/maitred maitred serve")]
     Serve(serve::Serve),
     /// Print access tokens for synthetic guests, one a line.
     #[command(after_help = "Example:\n  maitred token --count 1000 --data ./data > tokens.txt")]
@@ -63,14 +63,23 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
 }
 
 fn migrate(config: &Config) -> anyhow::Result<()> {
-    make_folder(&config.data)?;
-    let path = config.data.join("maitred.db");
-    let steps = store::Store::migrate(&path)
-        .with_context(|| format!("cannot open the database {}", path.display()))?;
-    // Opening it shows that it is usable.
-    open_store(&config.data)?.close();
+    let database = config.store()?;
+    if let store::Database::Sqlite(_) = database {
+        make_folder(&config.data)?;
+    }
+    let steps = runtime()?.block_on(async {
+        let steps = store::Store::migrate(&database).await.map_err(|error| unopened(&database, error))?;
+        // Opening it shows that it is usable.
+        open(config).await?.close();
+        anyhow::Ok(steps)
+    })?;
     let done = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join(", ") };
-    print(&format!("{}: {done}\n", path.display()))
+    print(&format!("{database}: {done}\n"))
+}
+
+/// For commands that only talk to the database.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
 /// Prints, and takes it calmly when the reader has had enough.

@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use crate::clock::Clock;
 use crate::config::{Config, Flags, Log, LogFormat};
 use crate::demo;
-use crate::server::{Server, open_store};
+use crate::server::{Server, open};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Serve {
@@ -29,7 +29,7 @@ impl Serve {
     async fn serve(self, config: &Config) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-        let (store, clock) = (open_store(&config.data)?, Clock::System);
+        let (store, clock) = (open(config).await?, Clock::System);
         if self.demo {
             super::print(&demo::seed(&store, clock.now()).await?)?;
         }

@@ -20,7 +20,7 @@ pub(super) struct Token {
 impl Token {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.flags)?;
-        let signer = signer(&config)?;
+        let signer = super::runtime()?.block_on(signer(&config))?;
         let now = Clock::System.now();
         // A rehearsal may last longer than a session.
         let expires = now.saturating_add(SignedDuration::from_hours(24)).unwrap_or(now);

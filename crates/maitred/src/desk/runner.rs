@@ -54,8 +54,19 @@ impl Desk {
     ) -> Option<Slot> {
         let started = Instant::now();
         let mut foregone = HashMap::new();
-        let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
+        let (mut pause, mut stale, mut trouble, mut unsure) = (FIRST_PAUSE, 0, None, false);
         while !people.is_empty() {
+            if unsure {
+                // A commit that was sent and not heard of may still make its way, so this is asked before every attempt.
+                match self.resolve(id, &mut people).await {
+                    Ok(slot) if people.is_empty() => return Some(slot),
+                    Ok(slot) => cached = Some(slot),
+                    Err(_) => {
+                        self.stumble(&people, started, &mut pause, &mut trouble).await;
+                        continue;
+                    }
+                }
+            }
             let attempt = self.attempt(id, &people, cached.take(), &foregone, drawn);
             let attempt = watch(attempt, started, &people).await;
             match attempt {
@@ -90,21 +101,38 @@ impl Desk {
                 Err(CommitError::Store(error)) => {
                     tracing::warn!(slot = ?id, people = people.len(), %error, "a batch was not stored; trying again");
                     metrics::counter!("maitred_failed_batches_total").increment(1);
-                    // The commit may have happened all the same. Until the log has told, nothing is decided again.
-                    loop {
-                        if started.elapsed() >= TROUBLE {
-                            trouble.get_or_insert_with(|| Trouble::began(&self.in_trouble));
-                            people.iter().for_each(|ticket| ticket.stall());
-                        }
-                        rest(&mut pause).await;
-                        if self.answer_decided(&mut people).await.is_ok() {
-                            break;
-                        }
-                    }
+                    self.stumble(&people, started, &mut pause, &mut trouble).await;
+                    unsure = true;
                 }
             }
         }
         None
+    }
+
+    /// Pauses after trouble with the store, and lets go of those who have waited in the call for long.
+    async fn stumble<'d>(
+        &'d self,
+        people: &[Arc<Ticket>],
+        started: Instant,
+        pause: &mut Duration,
+        trouble: &mut Option<Trouble<'d>>,
+    ) {
+        if started.elapsed() >= TROUBLE {
+            trouble.get_or_insert_with(|| Trouble::began(&self.in_trouble));
+            people.iter().for_each(|ticket| ticket.stall());
+        }
+        rest(pause).await;
+    }
+
+    /// The slot as it is stored, with everybody answered whose decision was stored without our knowing.
+    ///
+    /// The slot is read before the log: a commit that was sent and still makes its way either is in the log by now, or
+    /// moves the slot on from the version that was read, and then the next attempt is stale. The other way round it could
+    /// land in between, and people would be decided twice.
+    async fn resolve(&self, id: SlotId, people: &mut Vec<Arc<Ticket>>) -> Result<Slot, Error> {
+        let slot = self.store.slot(id).await?;
+        self.answer_decided(people).await?;
+        Ok(slot)
     }
 
     /// Decides and stores once, and answers if that worked.

@@ -30,7 +30,8 @@ pub struct TestApp {
 }
 
 pub fn config(data: &Path) -> Config {
-    let flags = Flags { listen: Some("127.0.0.1:0".parse().unwrap()), data: Some(data.into()), config: None };
+    let flags =
+        Flags { listen: Some("127.0.0.1:0".parse().unwrap()), data: Some(data.into()), ..Flags::default() };
     Config::load(&flags).unwrap()
 }
 

@@ -6,7 +6,7 @@ use booking::SlotId;
 use hyper::Method;
 use maitred::server::{Server, open_store};
 use serde_json::Value;
-use store::sqlite::Controls;
+use store::Controls;
 
 use crate::app::{TOMORROW, TestApp, config, noon, places, tables};
 use crate::client::{Answer, Client, Guest};

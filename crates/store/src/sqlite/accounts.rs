@@ -11,7 +11,7 @@ use crate::records::{Account, AccountError};
 
 impl Sqlite {
     /// Makes an account, if nobody signs in with its address yet.
-    pub async fn add_account(&self, account: Account, at: Timestamp) -> Result<(), AccountError> {
+    pub(crate) async fn add_account(&self, account: Account, at: Timestamp) -> Result<(), AccountError> {
         self.writer
             .run(move |connection| {
                 let sql =
@@ -29,7 +29,7 @@ impl Sqlite {
     }
 
     /// The account that signs in with this address.
-    pub async fn account_by_email(&self, email: String) -> Result<Option<Account>, Error> {
+    pub(crate) async fn account_by_email(&self, email: String) -> Result<Option<Account>, Error> {
         self.readers
             .ask(move |connection| {
                 let sql = "SELECT id, email, name, password_hash FROM account WHERE email = ?";

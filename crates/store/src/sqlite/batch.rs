@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use booking::{Change, Decision, Movement, Reservation, SlotId, TicketId};
+use booking::{Change, Movement, Reservation, SlotId, TicketId};
 use rusqlite::{Connection, params};
 
-use super::columns;
 use super::{Sqlite, millis};
-use crate::error::{CommitError, Error, Unique};
-use crate::records::{Batch, StoredKey};
+use crate::error::{CommitError, Unique};
+use crate::records::{Batch, StoredKey, order_text};
 
 impl Sqlite {
     /// Stores a batch if slot and venue are as they were when it was decided; the slot's new version.
-    pub async fn commit(&self, batch: Batch) -> Result<u64, CommitError> {
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<u64, CommitError> {
         #[cfg(feature = "controls")]
         if !self.controls.version_check {
             let carelessly = move |connection: &Connection| {
@@ -125,7 +124,7 @@ fn insert(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
         r.party,
         r.table,
         r.payment.as_str(),
-        columns::items(&r.order),
+        order_text(&r.order),
         r.price.0,
         r.paid.0,
         r.refunded.0,
@@ -185,10 +184,7 @@ fn remember(connection: &Connection, key: &StoredKey, at: i64) -> Result<(), Com
 }
 
 fn log(connection: &Connection, batch: &Batch, version: u64) -> Result<(), CommitError> {
-    let guests = places(&batch.decisions, |decision| !decision.verdict.is_owners());
-    let owners = places(&batch.decisions, |decision| decision.verdict.is_owners());
-    let text =
-        serde_json::to_string(&batch.decisions).map_err(|_| Error::Unreadable { what: "a decision" })?;
+    let (guests, owners) = (batch.guests(), batch.owners());
     let sql = "INSERT INTO decision (slot_id, version, decided_at, guests_from, guests_to, owners_from, owners_to, \
                decisions) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
     let values = params![
@@ -199,17 +195,8 @@ fn log(connection: &Connection, batch: &Batch, version: u64) -> Result<(), Commi
         guests.map(|(_, to)| to),
         owners.map(|(from, _)| from),
         owners.map(|(_, to)| to),
-        text,
+        batch.log()?,
     ];
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
-}
-
-/// The first and the last place on one side of the line.
-fn places(decisions: &[Decision], side: impl Fn(&Decision) -> bool) -> Option<(i64, i64)> {
-    let places =
-        decisions.iter().filter(|d| side(d)).filter_map(|d| d.ticket).map(|ticket| ticket.place_as_i64());
-    places.fold(None, |range, place| {
-        Some(range.map_or((place, place), |(from, to): (i64, i64)| (from.min(place), to.max(place))))
-    })
 }

@@ -73,9 +73,3 @@ pub(super) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
         reseats: row.get::<_, Option<Wide>>(18)?.map(|id| ReservationId(id.0)),
     })
 }
-
-/// What was ordered ahead, if anything.
-pub(super) fn items(order: &[OrderLine]) -> Option<String> {
-    // Order lines are plain data: writing them cannot fail.
-    if order.is_empty() { None } else { serde_json::to_string(order).ok() }
-}

@@ -11,7 +11,7 @@ use crate::records::{Logged, RequestKey};
 
 impl Sqlite {
     /// What was decided about this ticket, if anything was.
-    pub async fn decided(&self, ticket: TicketId) -> Result<Option<Logged>, Error> {
+    pub(crate) async fn decided(&self, ticket: TicketId) -> Result<Option<Logged>, Error> {
         self.readers
             .ask(move |connection| {
                 // Each side of a line is decided in order, so the first batch that reaches this far has the ticket.
@@ -37,7 +37,11 @@ impl Sqlite {
     }
 
     /// What this person used this key for.
-    pub async fn request_key(&self, person: PersonId, key: String) -> Result<Option<RequestKey>, Error> {
+    pub(crate) async fn request_key(
+        &self,
+        person: PersonId,
+        key: String,
+    ) -> Result<Option<RequestKey>, Error> {
         self.readers
             .ask(move |connection| {
                 let sql = "SELECT body, ticket FROM request_key WHERE person = ? AND key = ?";
@@ -54,7 +58,7 @@ impl Sqlite {
     }
 
     /// Forgets keys older than `before`, at most `limit` of them; how many it was.
-    pub async fn forget_keys(&self, before: Timestamp, limit: u32) -> Result<usize, Error> {
+    pub(crate) async fn forget_keys(&self, before: Timestamp, limit: u32) -> Result<usize, Error> {
         self.writer
             .run(move |connection| {
                 let sql = "DELETE FROM request_key WHERE (person, key) IN \

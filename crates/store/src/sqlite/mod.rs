@@ -14,7 +14,7 @@ mod venues;
 mod wallet;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -35,39 +35,29 @@ const STARTING: Duration = Duration::from_secs(10);
 const READERS: usize = 3;
 
 /// The store over one SQLite file.
-pub struct Sqlite {
+pub(crate) struct Sqlite {
     writer: Writer,
     readers: Readers,
-    path: PathBuf,
     #[cfg(feature = "controls")]
-    controls: Controls,
-}
-
-/// What tests may switch off, to show that it is needed.
-#[cfg(feature = "controls")]
-#[derive(Debug, Clone, Copy)]
-pub struct Controls {
-    /// Whether a batch is conditional on the versions from which it was decided.
-    pub version_check: bool,
+    pub(crate) controls: crate::Controls,
 }
 
 impl Sqlite {
     /// Opens the file, makes it if there is none, and brings it to this version's schema.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         Self::migrate(path)?;
         let writer = Writer::start(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?)?;
         let readers = Readers::start(READERS, || Ok(connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?))?;
         Ok(Self {
             writer,
             readers,
-            path: path.to_owned(),
             #[cfg(feature = "controls")]
-            controls: Controls { version_check: true },
+            controls: crate::Controls { version_check: true },
         })
     }
 
     /// Brings the file to this version's schema; names the steps that were taken.
-    pub fn migrate(path: &Path) -> Result<Vec<String>, Error> {
+    pub(crate) fn migrate(path: &Path) -> Result<Vec<String>, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut connection = connect_to_new(path, flags)?;
         connection.busy_timeout(STARTING)?;
@@ -83,25 +73,13 @@ impl Sqlite {
         Ok(report.applied_migrations().iter().map(|step| step.to_string()).collect())
     }
 
-    /// The same store with some protection off.
-    #[cfg(feature = "controls")]
-    pub fn with_controls(mut self, controls: Controls) -> Self {
-        self.controls = controls;
-        self
-    }
-
-    /// Where the file is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether the database can be written to: for health checks.
-    pub async fn ping(&self) -> Result<(), Error> {
+    pub(crate) async fn ping(&self) -> Result<(), Error> {
         self.writer.run(|_| Ok(())).await
     }
 
     /// The next life of lines that are kept in memory.
-    pub async fn next_epoch(&self) -> Result<u32, Error> {
+    pub(crate) async fn next_epoch(&self) -> Result<u32, Error> {
         self.writer
             .run(|connection| {
                 let sql = "UPDATE counter SET value = value + 1 WHERE name = 'epoch' RETURNING value";
@@ -111,7 +89,7 @@ impl Sqlite {
     }
 
     /// Ends the threads, once what they have in hand is done.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.writer.close();
         self.readers.close();
     }

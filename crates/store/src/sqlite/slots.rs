@@ -14,12 +14,12 @@ const HOLDING: &str = "status IN ('TEMPORARY', 'CONFIRMED', 'PREPAY_CONFIRM', 'R
 
 impl Sqlite {
     /// The slot with everybody who holds a place in it.
-    pub async fn slot(&self, id: SlotId) -> Result<Slot, Error> {
+    pub(crate) async fn slot(&self, id: SlotId) -> Result<Slot, Error> {
         self.readers.ask(move |connection| load(connection, id)).await
     }
 
     /// These reservations, as far as they exist.
-    pub async fn reservations(&self, ids: Vec<ReservationId>) -> Result<Vec<Reservation>, Error> {
+    pub(crate) async fn reservations(&self, ids: Vec<ReservationId>) -> Result<Vec<Reservation>, Error> {
         self.readers
             .ask(move |connection| {
                 let mut found = Vec::with_capacity(ids.len());
@@ -33,13 +33,8 @@ impl Sqlite {
             .await
     }
 
-    /// One reservation.
-    pub async fn reservation(&self, id: ReservationId) -> Result<Option<Reservation>, Error> {
-        Ok(self.reservations(vec![id]).await?.pop())
-    }
-
     /// A person's reservations, newest first, from after the cursor.
-    pub async fn reservations_of(
+    pub(crate) async fn reservations_of(
         &self,
         person: PersonId,
         after: Option<ReservationId>,
@@ -65,7 +60,11 @@ impl Sqlite {
     }
 
     /// A venue's reservations on one day, by time, then in the order in which they were won.
-    pub async fn reservations_on(&self, venue: VenueId, date: Date) -> Result<Vec<Reservation>, Error> {
+    pub(crate) async fn reservations_on(
+        &self,
+        venue: VenueId,
+        date: Date,
+    ) -> Result<Vec<Reservation>, Error> {
         let Some((first, last)) = SlotId::day_range(venue, date) else { return Ok(Vec::new()) };
         self.readers
             .ask(move |connection| {
@@ -80,7 +79,12 @@ impl Sqlite {
     }
 
     /// What is taken at `now` of a venue's slots, from one to another; slots of which nothing is taken are left out.
-    pub async fn occupancy(&self, from: SlotId, to: SlotId, now: Timestamp) -> Result<Vec<Occupancy>, Error> {
+    pub(crate) async fn occupancy(
+        &self,
+        from: SlotId,
+        to: SlotId,
+        now: Timestamp,
+    ) -> Result<Vec<Occupancy>, Error> {
         self.readers
             .ask(move |connection| {
                 let sql = format!(
@@ -101,7 +105,7 @@ impl Sqlite {
     }
 
     /// Holds whose deadline has passed at `now`, the longest overdue first.
-    pub async fn overdue(&self, now: Timestamp, limit: u32) -> Result<Vec<Overdue>, Error> {
+    pub(crate) async fn overdue(&self, now: Timestamp, limit: u32) -> Result<Vec<Overdue>, Error> {
         self.readers
             .ask(move |connection| {
                 let sql = "SELECT slot_id, id, person FROM reservation INDEXED BY hold_by_deadline \

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 impl Sqlite {
     /// All venues.
-    pub async fn venues(&self) -> Result<Vec<Venue>, Error> {
+    pub(crate) async fn venues(&self) -> Result<Vec<Venue>, Error> {
         self.readers
             .ask(|connection| {
                 let mut select = connection.prepare_cached("SELECT id FROM venue ORDER BY id")?;
@@ -21,12 +21,12 @@ impl Sqlite {
     }
 
     /// One venue.
-    pub async fn venue(&self, id: VenueId) -> Result<Option<Venue>, Error> {
+    pub(crate) async fn venue(&self, id: VenueId) -> Result<Option<Venue>, Error> {
         self.readers.ask(move |connection| load(connection, id)).await
     }
 
     /// Makes a venue and gives it its first member of staff.
-    pub async fn add_venue(
+    pub(crate) async fn add_venue(
         &self,
         settings: Settings,
         menu: Vec<MenuItem>,
@@ -47,7 +47,12 @@ impl Sqlite {
     }
 
     /// Replaces a venue's settings, if it still is at this version; whether it was.
-    pub async fn set_settings(&self, id: VenueId, version: u64, settings: Settings) -> Result<bool, Error> {
+    pub(crate) async fn set_settings(
+        &self,
+        id: VenueId,
+        version: u64,
+        settings: Settings,
+    ) -> Result<bool, Error> {
         self.writer
             .run(move |connection| {
                 let sql =
@@ -58,7 +63,7 @@ impl Sqlite {
     }
 
     /// Replaces a venue's menu.
-    pub async fn set_menu(&self, id: VenueId, menu: Vec<MenuItem>) -> Result<(), Error> {
+    pub(crate) async fn set_menu(&self, id: VenueId, menu: Vec<MenuItem>) -> Result<(), Error> {
         self.writer
             .run(move |connection| {
                 connection.execute("UPDATE venue SET version = version + 1 WHERE id = ?", [id.0])?;

@@ -14,7 +14,7 @@ const ENTRY: &str = "id, amount, balance, kind, reservation, at";
 
 impl Sqlite {
     /// What a person's wallet holds.
-    pub async fn balance(&self, person: PersonId) -> Result<Won, Error> {
+    pub(crate) async fn balance(&self, person: PersonId) -> Result<Won, Error> {
         self.readers
             .ask(move |connection| {
                 let mut select = connection.prepare_cached("SELECT balance FROM wallet WHERE person = ?")?;
@@ -25,7 +25,7 @@ impl Sqlite {
     }
 
     /// Puts points into a wallet; with a key, once.
-    pub async fn charge(
+    pub(crate) async fn charge(
         &self,
         person: PersonId,
         amount: Won,
@@ -45,7 +45,7 @@ impl Sqlite {
     }
 
     /// A wallet's movements, newest first, from before the cursor.
-    pub async fn wallet_entries(
+    pub(crate) async fn wallet_entries(
         &self,
         person: PersonId,
         before: Option<i64>,

@@ -2,7 +2,7 @@
 
 use store::{Account, AccountError};
 
-use crate::world::{World, person, places};
+use super::world::{World, person, places};
 
 fn account(who: u32, email: &str) -> Account {
     let password_hash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA".into();

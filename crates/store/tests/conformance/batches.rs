@@ -6,7 +6,7 @@ use booking::*;
 use jiff::SignedDuration;
 use store::{Batch, CommitError};
 
-use crate::world::{World, done, person, places, settings};
+use super::world::{World, done, person, places, settings};
 
 /// A batch that touches everything, and where to look for what it left.
 struct Everything {

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use jiff::civil::date;
 use store::Occupancy;
 
-use crate::world::{World, done, person, places, tables};
+use super::world::{World, done, person, places, tables};
 
 #[tokio::test]
 async fn occupancy_counts_who_holds_a_place_at_that_instant() {

@@ -3,7 +3,7 @@
 use booking::*;
 use store::CommitError;
 
-use crate::world::{World, done, person, places, tables};
+use super::world::{World, done, person, places, tables};
 
 #[tokio::test]
 async fn a_move_bumps_the_version_of_the_slot_it_leaves() {
@@ -70,7 +70,7 @@ async fn nobody_moves_into_a_slot_where_they_hold_a_place() {
     let (noon, one) = (world.slot(12), world.slot(13));
     let (here, there) = (world.seat(noon, 1, 2).await, world.seat(one, 1, 2).await);
     let mut batch = world.empty_batch(&world.load(one).await);
-    batch.changes.changed = vec![crate::world::changed(&here, |r| r.slot = one)];
+    batch.changes.changed = vec![super::world::changed(&here, |r| r.slot = one)];
     assert!(matches!(world.store.commit(batch).await, Err(CommitError::Stale)));
 
     // Giving up the place there makes way, in the same batch.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use booking::*;
 use store::CommitError;
 
-use crate::world::{World, changed, done, person, places, tables};
+use super::world::{World, changed, done, person, places, tables};
 
 #[tokio::test]
 async fn one_person_never_holds_two_places_in_a_slot() {

@@ -6,8 +6,8 @@ use booking::*;
 use store::{Batch, CommitError, Error, Store};
 use tokio::task::JoinSet;
 
-use crate::database::Database;
-use crate::world::{World, person, places, tables};
+use super::super::database::Database;
+use super::world::{World, person, places, tables};
 
 const SLOTS: i16 = 200;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use booking::*;
 use store::CommitError;
 
-use crate::world::{World, done, person, places};
+use super::world::{World, done, person, places};
 
 #[tokio::test]
 async fn a_ticket_that_won_does_not_win_again() {

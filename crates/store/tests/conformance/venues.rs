@@ -6,7 +6,7 @@ use booking::*;
 use jiff::civil::time;
 use store::CommitError;
 
-use crate::world::{World, person, places, settings, tables};
+use super::world::{World, person, places, settings, tables};
 
 fn item(id: u32, name: &str, price: i64) -> MenuItem {
     MenuItem { id, name: name.into(), price: Won(price) }

@@ -5,7 +5,7 @@ use booking::*;
 use store::{ChargeError, CommitError};
 use tokio::task::JoinSet;
 
-use crate::world::{World, done, person, places};
+use super::world::{World, done, person, places};
 
 /// The entries, newest first, add up to the balance, and each says what the wallet held then.
 async fn audit(world: &World, who: u32) {

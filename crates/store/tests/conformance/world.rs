@@ -1,8 +1,8 @@
 //! A venue with a store and a clock: what the tests need to tell a story in a few lines.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use booking::decide::{Booking, Known};
 use booking::policy::{CancelledBy, Policy};
@@ -12,14 +12,14 @@ use jiff::civil::{date, time};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use store::{Batch, RequestKey, Store, StoredKey};
 
-use crate::database::Database;
+use super::super::database::Database;
 
 pub struct World {
     pub database: Database,
     pub store: Arc<Store>,
     pub venue: Venue,
     pub now: Timestamp,
-    next: Cell<u64>,
+    next: AtomicU64,
 }
 
 pub fn places(capacity: u32) -> Inventory {
@@ -49,12 +49,15 @@ pub fn settings(inventory: Inventory) -> Settings {
 
 impl World {
     pub async fn new(inventory: Inventory) -> Self {
-        let database = Database::new();
+        Self::on(Database::new(), inventory).await
+    }
+
+    pub async fn on(database: Database, inventory: Inventory) -> Self {
         let store = database.open().await;
         let venue = store.add_venue(settings(inventory), vec![], vec![]).await.unwrap();
         // A day and more before every slot: everything is refunded.
         let now = "2026-11-20T01:00:00Z".parse().unwrap();
-        Self { database, store, venue, now, next: Cell::new(0) }
+        Self { database, store, venue, now, next: AtomicU64::new(0) }
     }
 
     pub fn wait(&mut self, seconds: i64) {
@@ -69,8 +72,7 @@ impl World {
 
     /// A number that nothing else has: tickets and ids are made of it.
     pub fn number(&self) -> u64 {
-        self.next.set(self.next.get() + 1);
-        self.next.get()
+        self.next.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub fn id(&self) -> ReservationId {
@@ -118,8 +120,11 @@ impl World {
 
     /// Decides commands from a copy of the slot, as whoever runs the lane does.
     pub async fn decide(&self, slot: &Slot, commands: &[Command]) -> (Batch, Vec<Outcome>) {
-        let mentioned = commands.iter().filter_map(|command| command.action.reservation()).collect();
-        let known = self.store.reservations(mentioned).await.unwrap();
+        let mentioned: Vec<_> = commands.iter().filter_map(|command| command.action.reservation()).collect();
+        let known = match mentioned[..] {
+            [] => vec![],
+            _ => self.store.reservations(mentioned).await.unwrap(),
+        };
         let reservations = known.into_iter().map(|r| (r.id, Arc::new(r))).collect();
         let known = Known { reservations, foregone: HashMap::new() };
         let when = When { drawn: self.now, decided: self.now };

@@ -4,8 +4,8 @@ use std::sync::Barrier;
 
 use store::{CommitError, Error, Store};
 
-use crate::database::Database;
-use crate::world::{World, places};
+use super::database::Database;
+use super::suite::world::{World, places};
 
 #[tokio::test]
 async fn the_file_keeps_a_write_ahead_log() {
@@ -13,7 +13,6 @@ async fn the_file_keeps_a_write_ahead_log() {
     let mode: String =
         world.database.connect().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
-    assert_eq!(world.store.path(), world.database.path());
 }
 
 #[tokio::test]
@@ -46,7 +45,7 @@ fn processes_that_start_at_once_on_a_new_file_all_open_it() {
                 .map(|_| {
                     threads.spawn(|| {
                         start.wait();
-                        Store::open(&database.path()).map(|store| store.close())
+                        Store::sqlite(&database.path()).map(|store| store.close())
                     })
                 })
                 .collect();
@@ -57,9 +56,10 @@ fn processes_that_start_at_once_on_a_new_file_all_open_it() {
     }
 }
 
-#[test]
-fn a_file_is_migrated_once() {
+#[tokio::test]
+async fn a_file_is_migrated_once() {
     let database = Database::new();
-    assert_eq!(Store::migrate(&database.path()).unwrap().len(), 1);
-    assert_eq!(Store::migrate(&database.path()).unwrap(), [] as [String; 0]);
+    let file = store::Database::Sqlite(database.path());
+    assert_eq!(Store::migrate(&file).await.unwrap().len(), 1);
+    assert_eq!(Store::migrate(&file).await.unwrap(), [] as [String; 0]);
 }

@@ -1,0 +1,121 @@
+//! What every database engine must offer, written down once.
+//!
+//! The list below becomes the trait that an engine implements, the methods of [`Store`], and the forwarding between them.
+//! An engine has inherent `async` methods of these names, grouped in files by what they are about; the trait is what
+//! makes engines interchangeable behind one type, so that nothing above the store is generic over a database.
+
+use std::pin::Pin;
+
+use booking::venue::{MenuItem, Settings};
+use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, TicketId, Venue, VenueId, Won};
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use crate::error::{CommitError, Error};
+use crate::postgres::Postgres;
+use crate::records::{
+    Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey,
+};
+use crate::sqlite::Sqlite;
+#[cfg(feature = "controls")]
+use crate::store::Controls;
+use crate::store::Store;
+
+/// An answer under way.
+pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+macro_rules! offered {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        /// A database engine.
+        pub(crate) trait Backend: Send + Sync {
+            $(fn $name(&self, $($argument: $kind),*) -> Answer<'_, $answer>;)*
+
+            /// Ends whatever works in the background, once what it has in hand is done.
+            fn close(&self);
+
+            #[cfg(feature = "controls")]
+            fn set_controls(&mut self, controls: Controls);
+        }
+
+        impl Store {
+            $($(#[$doc])*
+            pub async fn $name(&self, $($argument: $kind),*) -> $answer {
+                self.backend.$name($($argument),*).await
+            })*
+        }
+
+        offered!(@ Sqlite { $(fn $name($($argument: $kind),*) -> $answer;)* });
+        offered!(@ Postgres { $(fn $name($($argument: $kind),*) -> $answer;)* });
+    };
+    (@ $engine:ident { $(fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)* }) => {
+        // `$engine::name` is the inherent method, which goes before the trait's.
+        impl Backend for $engine {
+            $(fn $name(&self, $($argument: $kind),*) -> Answer<'_, $answer> {
+                Box::pin($engine::$name(self, $($argument),*))
+            })*
+
+            fn close(&self) {
+                $engine::close(self);
+            }
+
+            #[cfg(feature = "controls")]
+            fn set_controls(&mut self, controls: Controls) {
+                self.controls = controls;
+            }
+        }
+    };
+}
+
+offered! {
+    /// Stores a batch if slot and venue are as they were when it was decided; the slot's new version.
+    fn commit(batch: Batch) -> Result<u64, CommitError>;
+
+    /// The slot with everybody who holds a place in it.
+    fn slot(id: SlotId) -> Result<Slot, Error>;
+    /// These reservations, as far as they exist.
+    fn reservations(ids: Vec<ReservationId>) -> Result<Vec<Reservation>, Error>;
+    /// A person's reservations, newest first, from after the cursor.
+    fn reservations_of(person: PersonId, after: Option<ReservationId>, limit: u32)
+        -> Result<Page<Reservation>, Error>;
+    /// A venue's reservations on one day, by time, then in the order in which they were won.
+    fn reservations_on(venue: VenueId, date: Date) -> Result<Vec<Reservation>, Error>;
+    /// What is taken at `now` of a venue's slots, from one to another; slots of which nothing is taken are left out.
+    fn occupancy(from: SlotId, to: SlotId, now: Timestamp) -> Result<Vec<Occupancy>, Error>;
+    /// Holds whose deadline has passed at `now`, the longest overdue first.
+    fn overdue(now: Timestamp, limit: u32) -> Result<Vec<Overdue>, Error>;
+
+    /// What was decided about this ticket, if anything was.
+    fn decided(ticket: TicketId) -> Result<Option<Logged>, Error>;
+    /// What this person used this key for.
+    fn request_key(person: PersonId, key: String) -> Result<Option<RequestKey>, Error>;
+    /// Forgets keys older than `before`, at most `limit` of them; how many it was.
+    fn forget_keys(before: Timestamp, limit: u32) -> Result<usize, Error>;
+
+    /// What a person's wallet holds.
+    fn balance(person: PersonId) -> Result<Won, Error>;
+    /// Puts points into a wallet; with a key, once.
+    fn charge(person: PersonId, amount: Won, key: Option<String>, at: Timestamp) -> Result<Entry, ChargeError>;
+    /// A wallet's movements, newest first, from before the cursor.
+    fn wallet_entries(person: PersonId, before: Option<i64>, limit: u32) -> Result<Page<Entry>, Error>;
+
+    /// All venues.
+    fn venues() -> Result<Vec<Venue>, Error>;
+    /// One venue.
+    fn venue(id: VenueId) -> Result<Option<Venue>, Error>;
+    /// Makes a venue and gives it its first member of staff.
+    fn add_venue(settings: Settings, menu: Vec<MenuItem>, staff: Vec<PersonId>) -> Result<Venue, Error>;
+    /// Replaces a venue's settings, if it still is at this version; whether it was.
+    fn set_settings(id: VenueId, version: u64, settings: Settings) -> Result<bool, Error>;
+    /// Replaces a venue's menu.
+    fn set_menu(id: VenueId, menu: Vec<MenuItem>) -> Result<(), Error>;
+
+    /// Makes an account, if nobody signs in with its address yet.
+    fn add_account(account: Account, at: Timestamp) -> Result<(), AccountError>;
+    /// The account that signs in with this address.
+    fn account_by_email(email: String) -> Result<Option<Account>, Error>;
+
+    /// Whether the database can be written to: for health checks.
+    fn ping() -> Result<(), Error>;
+    /// The next life of lines that are kept in memory.
+    fn next_epoch() -> Result<u32, Error>;
+}

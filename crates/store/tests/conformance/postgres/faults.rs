@@ -1,0 +1,186 @@
+//! A server that dies, hangs or is away, and transactions that get in each other's way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use booking::*;
+use store::{CommitError, Error, Store};
+use tokio::task::JoinSet;
+
+use super::database::Database;
+use super::server::Server;
+use super::suite::world::{World, done, person, places};
+
+async fn world_on(server: &'static Server) -> Arc<World> {
+    Arc::new(World::on(Database::at(server, "postgres"), places(1_000_000)).await)
+}
+
+/// Waits until the store answers again by itself.
+async fn until_back(store: &Store) {
+    let give_up = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = store.ping().await {
+        assert!(Instant::now() < give_up, "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Does to a server what takes a while.
+async fn act(server: &'static Server, act: impl FnOnce(&Server) + Send + 'static) {
+    tokio::task::spawn_blocking(move || act(server)).await.unwrap();
+}
+
+/// What a client wrote down: tickets it was told are decided, and tickets of which it does not know.
+#[derive(Default)]
+struct Notes {
+    told: Vec<TicketId>,
+    unknown: Vec<TicketId>,
+}
+
+const CLIENTS: i16 = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_confirmed_survives_a_killed_server_and_the_rest_happened_once_or_not_at_all() {
+    let server = Server::alone().await;
+    let world = world_on(server).await;
+    let (told, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let mut clients = JoinSet::new();
+    for n in 0..CLIENTS {
+        let (world, told, stop) = (world.clone(), told.clone(), stop.clone());
+        clients.spawn(async move { client(&world, world.slot(n), &told, &stop).await });
+    }
+    let flowing = |more: usize| {
+        let (told, from) = (told.clone(), told.load(Ordering::SeqCst));
+        async move {
+            let give_up = Instant::now() + Duration::from_secs(20);
+            while told.load(Ordering::SeqCst) < from + more {
+                assert!(Instant::now() < give_up, "no load flows");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    };
+    for _ in 0..3 {
+        flowing(200).await;
+        act(server, Server::kill).await;
+        act(server, Server::restart).await;
+    }
+    flowing(200).await;
+    stop.store(true, Ordering::SeqCst);
+    let notes = clients.join_all().await;
+    until_back(&world.store).await;
+
+    let (mut confirmed, mut unknown, mut unknown_but_there) = (0, 0, 0);
+    for notes in notes {
+        for ticket in notes.told {
+            assert!(
+                world.store.decided(ticket).await.unwrap().is_some(),
+                "{ticket:?} was confirmed and is lost"
+            );
+            confirmed += 1;
+        }
+        for ticket in notes.unknown {
+            unknown += 1;
+            unknown_but_there += usize::from(world.store.decided(ticket).await.unwrap().is_some());
+        }
+    }
+    // Each reservation is one ticket's, so that what is there is what was confirmed and some of what is unknown.
+    let mut there = 0;
+    for n in 0..CLIENTS {
+        there += world.load(world.slot(n)).await.holders().count();
+    }
+    assert_eq!(there, confirmed + unknown_but_there);
+    assert!(confirmed >= 800 && unknown > 0, "{confirmed} confirmed, {unknown} unknown");
+}
+
+/// Books for one person after the other in a slot of its own, deciding each time from what is stored.
+async fn client(world: &World, slot: SlotId, told: &AtomicUsize, stop: &AtomicBool) -> Notes {
+    let mut notes = Notes::default();
+    for who in 1.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let Ok(slot) = world.store.slot(slot).await else { continue };
+        let command = world.book(slot.id, who, 1);
+        let ticket = command.ticket;
+        let (batch, _) = world.decide(&slot, &[command]).await;
+        match world.store.commit(batch).await {
+            Ok(_) => {
+                notes.told.push(ticket);
+                told.fetch_add(1, Ordering::SeqCst);
+            }
+            Err(CommitError::Store(Error::Unavailable(_))) => notes.unknown.push(ticket),
+            // One of which it did not know has happened meanwhile.
+            Err(CommitError::Stale) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    notes
+}
+
+/// Asks many things at once; all must be told that the database is away, and soon.
+async fn everybody_is_told(store: &Arc<Store>, within: Duration) {
+    let began = Instant::now();
+    let mut asking = JoinSet::new();
+    for n in 0..200 {
+        let store = store.clone();
+        asking.spawn(async move { store.balance(person(n)).await });
+    }
+    for answer in asking.join_all().await {
+        assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+    }
+    assert!(began.elapsed() < within, "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_server_is_away_everybody_is_told_within_a_second_and_then_it_is_back() {
+    let server = Server::alone().await;
+    let world = world_on(server).await;
+    for _ in 0..2 {
+        act(server, Server::kill).await;
+        // Processes of its own answer for an instant longer.
+        while world.store.ping().await.is_ok() {}
+        for _ in 0..3 {
+            everybody_is_told(&world.store, Duration::from_secs(1)).await;
+        }
+        act(server, Server::restart).await;
+        until_back(&world.store).await;
+    }
+}
+
+#[tokio::test]
+async fn moves_in_opposite_directions_do_not_get_stuck() {
+    let world = World::new(places(1_000)).await;
+    let (noon, one) = (world.slot(12), world.slot(13));
+    let mut guests = [world.seat(noon, 1, 2).await, world.seat(one, 2, 2).await];
+    let second = world.database.open().await;
+    let began = Instant::now();
+    for round in 0..50 {
+        // Each goes to where the other is, decided from the same instant: one of them may be stale, none is stuck.
+        let targets = [guests[1].slot, guests[0].slot];
+        for (n, store) in [(0, &world.store), (1, &second)] {
+            assert_ne!(guests[n].slot, targets[n], "round {round}");
+            assert!(store.ping().await.is_ok());
+        }
+        let mut batches = vec![];
+        for n in 0..2 {
+            let slot = world.load(targets[n]).await;
+            batches.push(world.decide(&slot, &[world.change(&guests[n], targets[n], 2)]).await);
+        }
+        let (second_batch, first_batch) = (batches.pop().unwrap(), batches.pop().unwrap());
+        let (first, other) = tokio::join!(world.store.commit(first_batch.0), second.commit(second_batch.0));
+        let stored = [first, other].map(|answer| match answer {
+            Ok(_) => true,
+            Err(CommitError::Stale) => false,
+            Err(error) => panic!("{error}"),
+        });
+        assert!(stored.contains(&true), "round {round}: at least one gets through");
+        for (n, outcomes) in [first_batch.1, second_batch.1].iter().enumerate() {
+            if stored[n] {
+                guests[n] = done(&outcomes[0]);
+            } else {
+                guests[n] = done(&world.run(&[world.change(&guests[n], targets[n], 2)]).await[0]);
+            }
+        }
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}

@@ -1,0 +1,8 @@
+//! PostgreSQL, in a database of the test's own on a server that all tests share.
+
+pub mod database;
+mod faults;
+mod fitness;
+pub mod server;
+#[path = "../suite.rs"]
+mod suite;

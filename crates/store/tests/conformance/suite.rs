@@ -1,0 +1,12 @@
+//! The stories. Each engine includes them, beside a `database` module that makes, opens and sabotages one of its own.
+
+mod accounts;
+mod batches;
+mod lists;
+mod moves;
+mod places;
+mod races;
+mod tickets;
+mod venues;
+mod wallets;
+pub mod world;
