@@ -36,14 +36,21 @@ impl Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::ConstraintViolation) => Self::Refused(Arc::new(error)),
-            _ => Self::unavailable(error),
+        use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
+        match error {
+            // Reading it again gives the same.
+            FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) => {
+                Self::Unreadable { what: "a row" }
+            }
+            error if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
+                Self::Refused(Arc::new(error))
+            }
+            error => Self::unavailable(error),
         }
     }
 }
 
-/// Why a batch was not stored. Nothing of it was.
+/// Why a batch was not stored. Nothing of it was, except that an unavailable database may have done it all the same.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
     /// The slot or the venue has moved on since the batch was decided: read it again, decide again.

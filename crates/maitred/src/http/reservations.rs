@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use booking::decide::Booking;
 use booking::venue::{MAX_PARTY, NotOffered, StartTime};
-use booking::{Action, OrderLine, Outcome, Payment, Reservation, ReservationId, SlotId, Venue, VenueId};
+use booking::{
+    Action, OrderLine, Outcome, Payment, Reservation, ReservationId, SlotId, TicketId, Venue, VenueId,
+};
 use fairlane::lane::Refused;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LOCATION, RETRY_AFTER};
@@ -92,21 +94,25 @@ pub async fn book(
             before.ok_or_else(|| Problem::invalid(errors))?
         }
     };
-    let mut response = match admitted {
-        Admitted::InLine(ticket) => answer(&app, &ticket, patience, language).await?,
-        Admitted::Before(id) => {
-            let logged = app.store.decided(id).await?.ok_or_else(|| Problem::not_found("ticket"))?;
-            match app.desk.recall(logged).await?.outcome {
-                Outcome::Done(reservation) => created(&reservation),
-                Outcome::Refused(refusal) => return Err(language::refusal(refusal).about(id)),
-            }
-        }
+    let answered = match admitted {
+        Admitted::InLine(ticket) => answer(&app, &ticket, patience, language).await,
+        Admitted::Before(id) => answer_again(&app, id).await,
     };
+    let mut response = answered.into_response();
     if let Some(seconds) = patience.applied {
         let applied = HeaderValue::from_str(&format!("wait={seconds}")).map_err(|_| Problem::internal())?;
         response.headers_mut().insert("preference-applied", applied);
     }
     Ok(response)
+}
+
+/// The answer to a request that was decided a while ago.
+async fn answer_again(app: &App, id: TicketId) -> Result<Response, Problem> {
+    let logged = app.store.decided(id).await?.ok_or_else(|| Problem::not_found("ticket"))?;
+    match app.desk.recall(logged).await?.outcome {
+        Outcome::Done(reservation) => Ok(created(&reservation)),
+        Outcome::Refused(refusal) => Err(language::refusal(refusal).about(id)),
+    }
 }
 
 /// Waits for the answer as long as the caller wants to.

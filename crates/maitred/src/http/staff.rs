@@ -1,12 +1,14 @@
 //! Running a venue: its settings, tables and menu, and the day's reservations.
 
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use axum::extract::State;
 use booking::policy::Policy;
 use booking::venue::{DEFAULT_CAPACITY, Kind, MAX_PARTY, MenuItem, Settings, WeekTimes, Zone};
-use booking::{Inventory, Table, Venue, VenueId, Won};
+use booking::{Inventory, SlotId, Table, Venue, VenueId, Won};
 use hyper::StatusCode;
+use jiff::ToSpan;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -174,12 +176,28 @@ async fn store_settings(
     current: &Venue,
     settings: Settings,
 ) -> Result<axum::Json<VenueView>, Problem> {
+    if discriminant(&settings.inventory) != discriminant(&current.settings.inventory)
+        && has_bookings(app, current).await?
+    {
+        // People who hold places would have no table, and their places would be sold again.
+        return Err(Problem::field("/inventory", "cannot change while reservations are to come"));
+    }
     // Somebody else changed it in between: whoever asks again sees what.
     if !app.store.set_settings(current.id, current.version, settings).await? {
         return Err(Problem::unavailable());
     }
     let venue = app.venues.refresh(current.id).await?.ok_or_else(|| Problem::not_found("venue"))?;
     Ok(axum::Json(VenueView::from(venue.as_ref())))
+}
+
+/// Whether anybody holds a place from today on.
+async fn has_bookings(app: &App, venue: &Venue) -> Result<bool, Problem> {
+    let now = app.clock.now();
+    let today = venue.settings.time_zone.zone().to_datetime(now).date();
+    let range =
+        (SlotId::day_range(venue.id, today), SlotId::day_range(venue.id, today.saturating_add(366.days())));
+    let (Some((first, _)), Some((_, last))) = range else { return Ok(false) };
+    Ok(!app.store.occupancy(first, last, now).await?.is_empty())
 }
 
 /// All tables of a venue.

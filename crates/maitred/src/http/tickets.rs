@@ -183,7 +183,18 @@ async fn own(app: &App, guest: &Guest, id: TicketId) -> Result<Found, Problem> {
 
 async fn view(app: &App, found: Found, language: Language) -> Result<TicketView, Problem> {
     match found {
-        Found::InMemory(ticket) => Ok(TicketView::of(app, &ticket, language)),
+        Found::InMemory(ticket) => {
+            let mut view = TicketView::of(app, &ticket, language);
+            // What it won may have been paid or cancelled since.
+            if let Some(Answer::Decided(settled)) = ticket.answer()
+                && let Outcome::Done(won) = &settled.outcome
+                && let Some(reservation) = app.store.reservation(won.id).await?
+                && let Some(outcome) = &mut view.outcome
+            {
+                outcome.reservation = Some(ReservationView::seen_at(&reservation, app.clock.now()));
+            }
+            Ok(view)
+        }
         Found::InLog(logged) => {
             let id = logged.decision.ticket.ok_or_else(|| Problem::not_found("ticket"))?;
             let waiting = app.desk.waiting(id.slot);

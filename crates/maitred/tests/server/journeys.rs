@@ -291,3 +291,40 @@ async fn stopping_leaves_no_task_behind() {
     // The test's own client may still be noticing that its connection is closed.
     until("every task of the server has ended", || async { (tasks() <= before).then_some(()) }).await;
 }
+
+#[tokio::test]
+async fn a_venue_keeps_its_kind_of_inventory_while_people_hold_places() {
+    let app = TestApp::start().await;
+    let (venue, staff) = app.open(places(4)).await;
+    let guest = app.guest();
+    let held = guest.seated(noon(venue, 4)).await;
+    let tables = json!({"tables": [{"number": 1, "seats": 4}]});
+    let path = format!("/api/venues/{venue}/tables");
+    staff.put(&path, tables.clone()).await.refused(422, "invalid-request");
+    assert_eq!(app.remaining(venue, "12:00").await, json!(0));
+    let cancel = format!("/api/reservations/{}/cancel", held["id"].as_str().unwrap());
+    guest.post(&cancel, json!({})).await.expect(200);
+    assert_eq!(staff.put(&path, tables).await.expect(200).json()["inventory"], "tables");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn a_ticket_shows_what_became_of_what_it_won() {
+    let app = TestApp::start().await;
+    let (venue, _) = app.open(places(4)).await;
+    let guest = app.rich().await;
+    let held = guest.seated(noon(venue, 4)).await;
+    guest.pay(&held).await.expect(200);
+    let ticket = format!("/api/tickets/{}", held["ticket"]["id"].as_str().unwrap());
+    let seen = guest.get(&ticket).await.expect(200).json();
+    assert_eq!(
+        (&seen["state"], &seen["outcome"]["reservation"]["status"]),
+        (&json!("seated"), &json!("CONFIRMED"))
+    );
+    let headers = [("prefer", "wait=7")];
+    let body = noon(venue, 1).to_string();
+    let refused = app.guest().call(hyper::Method::POST, "/api/reservations", &headers, body).await;
+    let refused = refused.refused(409, "not-enough-places");
+    assert_eq!(refused.header("preference-applied"), "wait=7");
+    app.stop().await;
+}

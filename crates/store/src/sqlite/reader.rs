@@ -1,5 +1,6 @@
 //! Reading threads: each has a connection and a queue, questions go to them in turn.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -32,7 +33,8 @@ impl Readers {
                     .name(format!("store-reader-{n}"))
                     .spawn(move || {
                         while let Some(question) = questions.blocking_recv() {
-                            question(&connection);
+                            // A fault in one question must not end the thread that answers everybody's.
+                            let _ = catch_unwind(AssertUnwindSafe(|| question(&connection)));
                         }
                     })
                     .map_err(Error::unavailable)?;

@@ -50,7 +50,7 @@ where
     fn tell(self: Box<Self>, committed: Result<(), Error>) {
         let result = match (committed, self.result) {
             (Ok(()), Some(done)) => done,
-            (Ok(()), None) => Err(Error::Closed.into()),
+            (Ok(()), None) => Err(Error::Unreadable { what: "what it was given to write" }.into()),
             // A refusal falls with the transaction too: what it came from may have been written by a piece before it.
             (Err(error), _) => Err(error.into()),
         };
