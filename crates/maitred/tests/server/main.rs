@@ -6,3 +6,7 @@
 mod app;
 mod client;
 mod journeys;
+mod on_postgres;
+#[path = "../../../store/tests/conformance/postgres/server.rs"]
+#[expect(dead_code, reason = "the store's tests do more to it")]
+mod postgres;

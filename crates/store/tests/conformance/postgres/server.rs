@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -28,6 +29,7 @@ rm -rf "$folder"
 
 pub struct Server {
     port: u16,
+    folder: PathBuf,
     line: Mutex<Line>,
 }
 
@@ -75,7 +77,11 @@ impl Server {
             .unwrap();
         let to = supervisor.stdin.take();
         let from = BufReader::new(supervisor.stdout.take().unwrap());
-        let server = Self { port, line: Mutex::new(Line { supervisor, to, from, pid: String::new() }) };
+        let server = Self {
+            port,
+            folder: folder.into(),
+            line: Mutex::new(Line { supervisor, to, from, pid: String::new() }),
+        };
         server.restart();
         server
     }
@@ -92,6 +98,19 @@ impl Server {
         let options = store::postgres::Options::new(&server.url("model")).unwrap();
         blocking(store::Store::migrate(&store::Database::Postgres(options))).unwrap();
         server
+    }
+
+    /// Makes the server speak TLS with this certificate and key, in PEM.
+    pub fn speak_tls(&self, certificate: &str, key: &str) {
+        let owner = std::fs::metadata(&self.folder).unwrap();
+        for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
+            let path = self.folder.join(name);
+            std::fs::write(&path, pem).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
+        }
+        self.execute("postgres", "ALTER SYSTEM SET ssl = on").unwrap();
+        self.execute("postgres", "SELECT pg_reload_conf()").unwrap();
     }
 
     pub fn url(&self, database: &str) -> String {
