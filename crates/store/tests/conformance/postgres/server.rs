@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Starts the server anew for every line it is sent and says its process id; when the line ends, however that comes about,
-/// stops the server and removes its folder. So nothing is left behind by a test that panics or is killed.
+/// stops the server at once, frozen or not, and removes its folder. So nothing is left behind by a test that panics or is killed.
 const SUPERVISOR: &str = r#"
 trap '' HUP INT TERM
 programs=$1 folder=$2 server=
@@ -22,7 +22,8 @@ while read -r _; do
     server=$!
     echo "$server"
 done
-kill -INT "$server"
+kill -CONT "$server"
+kill -QUIT "$server"
 wait "$server"
 rm -rf "$folder"
 "#;
@@ -136,9 +137,28 @@ impl Server {
     }
 
     /// Sends the server a signal.
-    pub fn signal(&self, signal: &str) {
+    fn signal(&self, signal: &str) {
         let pid = self.line.lock().unwrap().pid.clone();
         output(Command::new("kill").args([&format!("-{signal}"), &pid]));
+    }
+
+    /// Stops the server with all its processes, so that it neither answers nor goes away.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+        self.signal_children("STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+        self.signal_children("CONT");
+    }
+
+    fn signal_children(&self, signal: &str) {
+        let pid = self.line.lock().unwrap().pid.clone();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        assert!(!children.trim().is_empty(), "a server has processes");
+        output(Command::new("kill").arg(format!("-{signal}")).args(children.split_whitespace()));
     }
 
     /// Starts the server again after it was killed, and waits until it answers.
