@@ -148,10 +148,10 @@ impl Server {
         self.signal_children("STOP");
     }
 
-    /// Lets it go on.
+    /// Lets it go on; itself last, since as long as it stands still none of its processes can vanish.
     pub fn thaw(&self) {
-        self.signal("CONT");
         self.signal_children("CONT");
+        self.signal("CONT");
     }
 
     fn signal_children(&self, signal: &str) {
