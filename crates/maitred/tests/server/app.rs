@@ -10,7 +10,7 @@ use booking::{Inventory, PersonId, Table, VenueId};
 use maitred::clock::Clock;
 use maitred::config::{Config, Flags};
 use maitred::fresh;
-use maitred::server::{Server, open_store};
+use maitred::server::{Server, open};
 use maitred::signing::Claims;
 use serde_json::{Value, json};
 use store::Store;
@@ -79,7 +79,7 @@ impl TestApp {
     ) -> Self {
         let mut config = config(folder.path());
         change(&mut config);
-        let store = wrap(open_store(folder.path()).unwrap());
+        let store = wrap(open(&config).await.unwrap());
         let server = Server::start(&config, store, Clock::Set(time.clone())).await.unwrap();
         let client = Client::new(format!("http://{}", server.address()));
         Self { server: Some(server), client, folder, time }

@@ -17,9 +17,11 @@ const CONNECT: Duration = Duration::from_millis(900);
 const AWAY: Duration = Duration::from_millis(250);
 
 /// Limits that a connection asks the server for, in milliseconds. A client that hangs inside a transaction, or is gone
-/// while its statement waits for a lock, must not stand in anybody's way for longer than that.
-const LIMITS: &str = "-c statement_timeout=2000 -c lock_timeout=1000 -c idle_in_transaction_session_timeout=2000 \
-                      -c client_connection_check_interval=500";
+/// while its statement waits for a lock, must not stand in anybody's way for longer than that. A lock is waited for longer than
+/// the server takes to notice a deadlock (1 s), so that those show as what they are and are tried again. Every question has an index:
+/// a plan that was made while a table was small must not read all of it once it is large.
+const LIMITS: &str = "-c statement_timeout=1500 -c lock_timeout=1250 -c idle_in_transaction_session_timeout=2000 \
+                      -c client_connection_check_interval=500 -c enable_seqscan=off";
 /// Migrations may take long, and wait for other processes that migrate.
 const MIGRATING: &str = "-c statement_timeout=0 -c lock_timeout=60000";
 

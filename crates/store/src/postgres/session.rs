@@ -20,7 +20,7 @@ use crate::error::Failed;
 
 /// How long an exchange may take. The server gives up on a statement before that (`connect.rs`), so whatever takes
 /// longer is a server that does not answer at all.
-const PATIENCE: Duration = Duration::from_millis(2_500);
+const PATIENCE: Duration = Duration::from_millis(1_750);
 
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 

@@ -26,8 +26,12 @@ impl<const CONNECTIONS: usize> Pooled<CONNECTIONS> {
         Self { server, name: name.into() }
     }
 
+    pub fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
     pub fn options(&self) -> Options {
-        Options::new(&self.server.url(&self.name)).unwrap().with_connections(CONNECTIONS)
+        Options::new(&self.url()).unwrap().with_connections(CONNECTIONS)
     }
 
     /// Opens it. Opened twice, it is what two processes have.

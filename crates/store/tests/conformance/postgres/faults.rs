@@ -147,6 +147,90 @@ async fn while_the_server_is_away_everybody_is_told_within_a_second_and_then_it_
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_server_hangs_nobody_hangs_with_it() {
+    let server = Server::alone().await;
+    let world = world_on(server).await;
+    act(server, Server::freeze).await;
+    everybody_is_told(&world.store, Duration::from_secs(4)).await;
+    // By now the connections that hang are given up, and it is known that the server is away.
+    for _ in 0..3 {
+        everybody_is_told(&world.store, Duration::from_secs(2)).await;
+    }
+    act(server, Server::thaw).await;
+    until_back(&world.store).await;
+    world.seat(world.slot(12), 1, 2).await;
+}
+
+#[tokio::test]
+async fn a_slot_that_somebody_else_holds_is_unavailable_until_they_let_go() {
+    let world = World::new(places(20)).await;
+    let slot = world.slot(12);
+    world.seat(slot, 1, 2).await;
+    let other = another(&world).await;
+    other.batch_execute("BEGIN; SELECT * FROM slot FOR UPDATE").await.unwrap();
+
+    let command = world.book(slot, 2, 2);
+    let (batch, _) = world.decide(&world.load(slot).await, std::slice::from_ref(&command)).await;
+    let began = Instant::now();
+    let refused = world.store.commit(batch).await;
+    assert!(matches!(refused, Err(CommitError::Store(Error::Unavailable(_)))), "{refused:?}");
+    assert!(
+        began.elapsed() < Duration::from_millis(1_700),
+        "the server gave up first: {:?}",
+        began.elapsed()
+    );
+
+    other.batch_execute("COMMIT").await.unwrap();
+    world.run(&[command]).await;
+    assert_eq!(world.load(slot).await.people(), 4);
+}
+
+/// A client past the store.
+async fn another(world: &World) -> tokio_postgres::Client {
+    let url = world.database.url();
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+#[tokio::test]
+async fn a_deadlock_is_tried_again_until_it_is_none() {
+    let world = World::new(places(20)).await;
+    let (noon, one) = (world.slot(12), world.slot(13));
+    let seated = world.seat(noon, 1, 2).await;
+    world.seat(one, 2, 2).await;
+    let (batch, _) = world.decide(&world.load(one).await, &[world.change(&seated, one, 2)]).await;
+
+    // The other way round than everybody does it: the later slot first.
+    let other = another(&world).await;
+    let lock = |slot: SlotId| format!("SELECT * FROM slot WHERE id = {} FOR UPDATE", slot.to_i64());
+    other.batch_execute(&format!("BEGIN; {}", lock(one))).await.unwrap();
+    let began = Instant::now();
+    let cross = async {
+        let waits =
+            "SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+        while other.query(waits, &[]).await.unwrap().is_empty() {}
+        other.batch_execute(&lock(noon)).await.unwrap();
+        assert!(began.elapsed() > Duration::from_millis(900), "there was no deadlock");
+        other.batch_execute("COMMIT").await.unwrap();
+    };
+    let (stored, ()) = tokio::join!(world.store.commit(batch), cross);
+    assert_eq!(stored.unwrap(), 2);
+    assert_eq!((world.load(noon).await.people(), world.load(one).await.people()), (0, 4));
+}
+
+#[tokio::test]
+async fn a_character_that_the_server_cannot_keep_takes_nobody_down() {
+    let world = World::new(places(20)).await;
+    let slot = world.load(world.slot(12)).await;
+    let odd = Reservation { note: Some("a\0b".into()), ..world.hold(slot.id, 1, None) };
+    let mut batch = world.empty_batch(&slot);
+    batch.changes.new = vec![Arc::new(odd.clone()), Arc::new(world.hold(slot.id, 2, None))];
+    world.store.commit(batch).await.unwrap();
+    assert_eq!(world.row(odd.id).await.unwrap().note.as_deref(), Some("a\u{fffd}b"));
+}
+
 #[tokio::test]
 async fn moves_in_opposite_directions_do_not_get_stuck() {
     let world = World::new(places(1_000)).await;

@@ -6,3 +6,4 @@ mod fitness;
 pub mod server;
 #[path = "../suite.rs"]
 mod suite;
+mod tls;

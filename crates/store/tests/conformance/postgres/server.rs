@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -10,7 +11,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Starts the server anew for every line it is sent and says its process id; when the line ends, however that comes about,
-/// stops the server and removes its folder. So nothing is left behind by a test that panics or is killed.
+/// stops the server at once, frozen or not, and removes its folder. So nothing is left behind by a test that panics or is killed.
 const SUPERVISOR: &str = r#"
 trap '' HUP INT TERM
 programs=$1 folder=$2 server=
@@ -21,13 +22,15 @@ while read -r _; do
     server=$!
     echo "$server"
 done
-kill -INT "$server"
+kill -CONT "$server"
+kill -QUIT "$server"
 wait "$server"
 rm -rf "$folder"
 "#;
 
 pub struct Server {
     port: u16,
+    folder: PathBuf,
     line: Mutex<Line>,
 }
 
@@ -75,7 +78,11 @@ impl Server {
             .unwrap();
         let to = supervisor.stdin.take();
         let from = BufReader::new(supervisor.stdout.take().unwrap());
-        let server = Self { port, line: Mutex::new(Line { supervisor, to, from, pid: String::new() }) };
+        let server = Self {
+            port,
+            folder: folder.into(),
+            line: Mutex::new(Line { supervisor, to, from, pid: String::new() }),
+        };
         server.restart();
         server
     }
@@ -92,6 +99,19 @@ impl Server {
         let options = store::postgres::Options::new(&server.url("model")).unwrap();
         blocking(store::Store::migrate(&store::Database::Postgres(options))).unwrap();
         server
+    }
+
+    /// Makes the server speak TLS with this certificate and key, in PEM.
+    pub fn speak_tls(&self, certificate: &str, key: &str) {
+        let owner = std::fs::metadata(&self.folder).unwrap();
+        for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
+            let path = self.folder.join(name);
+            std::fs::write(&path, pem).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
+        }
+        self.execute("postgres", "ALTER SYSTEM SET ssl = on").unwrap();
+        self.execute("postgres", "SELECT pg_reload_conf()").unwrap();
     }
 
     pub fn url(&self, database: &str) -> String {
@@ -117,9 +137,28 @@ impl Server {
     }
 
     /// Sends the server a signal.
-    pub fn signal(&self, signal: &str) {
+    fn signal(&self, signal: &str) {
         let pid = self.line.lock().unwrap().pid.clone();
         output(Command::new("kill").args([&format!("-{signal}"), &pid]));
+    }
+
+    /// Stops the server with all its processes, so that it neither answers nor goes away.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+        self.signal_children("STOP");
+    }
+
+    /// Lets it go on; itself last, since as long as it stands still none of its processes can vanish.
+    pub fn thaw(&self) {
+        self.signal_children("CONT");
+        self.signal("CONT");
+    }
+
+    fn signal_children(&self, signal: &str) {
+        let pid = self.line.lock().unwrap().pid.clone();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        assert!(!children.trim().is_empty(), "a server has processes");
+        output(Command::new("kill").arg(format!("-{signal}")).args(children.split_whitespace()));
     }
 
     /// Starts the server again after it was killed, and waits until it answers.
