@@ -16,8 +16,8 @@ use crate::admission::Hold;
 pub struct Ticket {
     /// What is wanted, by whom, in which place.
     pub command: Command,
-    /// The `Idempotency-Key` it was asked with.
-    pub key: Option<Key>,
+    /// The `Idempotency-Key` it was asked with. Boxed: most tickets have none, and a line of them should stay small.
+    pub key: Option<Box<Key>>,
     /// When it entered, by the monotonic clock: for measuring, not for deciding.
     pub since: Instant,
     /// What stops the same person from asking twice, until there is an answer.
@@ -76,7 +76,7 @@ impl Ticket {
     pub(super) fn new(command: Command, key: Option<Key>, hold: Option<Hold>) -> Self {
         Self {
             command,
-            key,
+            key: key.map(Box::new),
             since: Instant::now(),
             hold: hold.map_or_else(OnceLock::new, OnceLock::from),
             answer: OnceLock::new(),
