@@ -103,7 +103,7 @@ pub struct Token {
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Log {
     /// What is logged: a level, or directives such as `info,maitred=debug`.
-    #[config(env = "MAITRED_LOG_FILTER", default = "info")]
+    #[config(env = "MAITRED_LOG_FILTER", default = "info,refinery_core=warn")]
     pub filter: String,
     /// `text` or `json`.
     #[config(env = "MAITRED_LOG_FORMAT", default = "text")]

@@ -1,5 +1,7 @@
 //! `maitred serve`.
 
+use std::io::IsTerminal;
+
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -48,7 +50,9 @@ impl Serve {
 
 fn start_log(log: &Log) {
     let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     match log.format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),
