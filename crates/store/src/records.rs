@@ -173,3 +173,14 @@ pub struct Page<T> {
     /// Where the next part begins, if there is one.
     pub next: Option<String>,
 }
+
+impl<T> Page<T> {
+    /// A part of this size, out of one row more than that: the row too many tells that there is a next part.
+    pub(crate) fn of(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(cursor);
+        Self { items, next }
+    }
+}

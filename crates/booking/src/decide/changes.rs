@@ -92,9 +92,4 @@ impl Changes {
             }
         }
     }
-
-    /// Whether nothing at all is stored but the log.
-    pub fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.changed.is_empty() && self.movements.is_empty()
-    }
 }

@@ -175,18 +175,12 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// The longest lines, as many as asked for: for watching, not for deciding.
-    pub fn longest(&self, count: usize) -> Vec<(K, usize)> {
-        let mut all: Vec<(K, usize)> = Vec::new();
-        for shard in &self.shards {
-            let shard = lock(shard);
-            all.extend(
-                shard.iter().filter(|(_, l)| !l.guests.is_empty()).map(|(k, l)| (k.clone(), l.guests.len())),
-            );
-        }
-        all.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
-        all.truncate(count);
-        all
+    /// How many guests wait in the longest line: for watching, not for deciding.
+    pub fn longest(&self) -> usize {
+        let of_shard = |shard: &Mutex<Shard<K, T, S>>| {
+            lock(shard).values().map(|lane| lane.guests.len()).max().unwrap_or(0)
+        };
+        self.shards.iter().map(of_shard).max().unwrap_or(0)
     }
 
     /// Waits for a lane that has something to do; `None` after [`Lanes::close`].

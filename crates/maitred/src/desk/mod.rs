@@ -122,9 +122,9 @@ impl Desk {
         self.lanes.overview(&slot).waiting
     }
 
-    /// How many wait in all, and the longest lines.
-    pub fn lines(&self, longest: usize) -> (usize, Vec<(SlotId, usize)>) {
-        (self.lanes.waiting(), self.lanes.longest(longest))
+    /// How many wait in all, and how many in the longest line.
+    pub fn lines(&self) -> (usize, usize) {
+        (self.lanes.waiting(), self.lanes.longest())
     }
 
     /// Leaves the line, unless the turn has come: then the answer follows.

@@ -40,12 +40,11 @@ pub async fn ready(State(app): State<Arc<App>>) -> Result<axum::Json<Health>, Pr
 pub async fn metrics(
     State(app): State<Arc<App>>,
 ) -> ([(hyper::header::HeaderName, &'static str); 1], String) {
-    let (waiting, longest) = app.desk.lines(1);
+    let (waiting, longest) = app.desk.lines();
     #[expect(clippy::cast_precision_loss, reason = "lines are shorter than 2^52")]
     {
         metrics::gauge!("maitred_waiting").set(waiting as f64);
-        metrics::gauge!("maitred_longest_line")
-            .set(longest.first().map_or(0.0, |(_, length)| *length as f64));
+        metrics::gauge!("maitred_longest_line").set(longest as f64);
     }
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.render())
 }

@@ -58,7 +58,7 @@ async fn until_waiting(app: &TestApp, venue: VenueId, count: u64) {
 
 /// Waits until nobody is left in line but those who are being decided.
 async fn until_drawn(app: &TestApp) {
-    until("the first batch", || async { (app.server().app().desk.lines(1).0 == 0).then_some(()) }).await;
+    until("the first batch", || async { (app.server().app().desk.lines().0 == 0).then_some(()) }).await;
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn leaving_the_line_moves_the_next_one_up() {
     let first_ticket = first.line_up(&noon(venue, 2)).await;
     let second_ticket = second.line_up(&noon(venue, 2)).await;
     let third_ticket = third.line_up(&noon(venue, 2)).await;
-    until("the first turn", || async { (app.server().app().desk.lines(1).0 == 2).then_some(()) }).await;
+    until("the first turn", || async { (app.server().app().desk.lines().0 == 2).then_some(()) }).await;
     third.delete(&path(&second_ticket)).await.refused(404, "not-found");
     let left = second.delete(&path(&second_ticket)).await.expect(200).json();
     assert_eq!((&left["state"], left.get("outcome")), (&json!("left"), None));

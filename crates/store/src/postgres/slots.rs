@@ -54,11 +54,8 @@ impl Postgres {
         );
         let after = after.map(|id| Wide(id.0));
         let rows = self.ask(sql, &[&Wide(person.0), &after, &(i64::from(limit) + 1)]).await?;
-        let mut items = reservations(&rows)?;
-        let more = items.len() > limit as usize;
-        items.truncate(limit as usize);
-        let next = items.last().filter(|_| more).map(|last| last.id.to_string());
-        Ok(Page { items, next })
+        let items = reservations(&rows)?;
+        Ok(Page::of(items, limit, |last| last.id.to_string()))
     }
 
     /// A venue's reservations on one day, by time, then in the order in which they were won.

@@ -72,11 +72,8 @@ impl Postgres {
         let sql = "SELECT id, amount, balance, kind, reservation, at FROM wallet_entry \
                    WHERE person = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3";
         let rows = self.ask(sql, &[&Wide(person.0), &before, &(i64::from(limit) + 1)]).await?;
-        let mut items = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
-        let more = items.len() > limit as usize;
-        items.truncate(limit as usize);
-        let next = items.last().filter(|_| more).map(|last| last.id.to_string());
-        Ok(Page { items, next })
+        let items = rows.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+        Ok(Page::of(items, limit, |last| last.id.to_string()))
     }
 }
 

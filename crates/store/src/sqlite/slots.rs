@@ -50,11 +50,8 @@ impl Sqlite {
                 let mut select = connection.prepare_cached(&sql)?;
                 let after = after.map(|id| Wide(id.0));
                 let rows = select.query_map(params![Wide(person.0), after, limit + 1], reservation)?;
-                let mut items = rows.collect::<Result<Vec<_>, _>>()?;
-                let more = items.len() > limit as usize;
-                items.truncate(limit as usize);
-                let next = items.last().filter(|_| more).map(|last| last.id.to_string());
-                Ok(Page { items, next })
+                let items = rows.collect::<Result<Vec<_>, _>>()?;
+                Ok(Page::of(items, limit, |last| last.id.to_string()))
             })
             .await
     }
