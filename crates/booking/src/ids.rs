@@ -95,7 +95,7 @@ wide_id!(
     ReservationId
 );
 
-/// A restaurant or a concert. Venues are public and few: a plain number.
+/// A venue. They are public and few: a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VenueId(pub u32);
 

@@ -39,7 +39,7 @@ pub struct Venue {
 pub struct Settings {
     /// What it is called.
     pub name: String,
-    /// Restaurant or concert.
+    /// What sort of venue it is.
     pub kind: Kind,
     /// What there is to book.
     pub inventory: Inventory,
@@ -59,8 +59,6 @@ pub struct Settings {
 pub enum Kind {
     /// Meals.
     Restaurant,
-    /// Shows.
-    Concert,
 }
 
 /// What there is to book in a slot.

@@ -80,9 +80,6 @@ impl VenueSettings {
         if !(1..=100).contains(&settings.name.chars().count()) {
             return Err(Problem::field("/name", "must have between 1 and 100 characters"));
         }
-        if settings.kind != Kind::Restaurant {
-            return Err(Problem::field("/kind", "must be \"restaurant\""));
-        }
         if !(1..=365).contains(&settings.book_ahead_days) {
             return Err(Problem::field("/bookAheadDays", "must be between 1 and 365"));
         }

@@ -17,7 +17,7 @@ async fn a_venue_is_read_back_as_it_was_made() {
     let world = World::new(places(20)).await;
     let unusual = Settings {
         name: "Späti “Zum 🐻”".into(),
-        kind: Kind::Concert,
+        kind: Kind::Restaurant,
         inventory: Inventory::Tables {
             tables: vec![Table { number: 9, seats: 2 }, Table { number: 1, seats: 12 }],
         },
