@@ -116,6 +116,6 @@ offered! {
 
     /// Whether the database can be written to: for health checks.
     fn ping() -> Result<(), Error>;
-    /// The next life of lines that are kept in memory.
+    /// The next life of a line: later ones are greater, and none is given out twice.
     fn next_epoch() -> Result<u32, Error>;
 }

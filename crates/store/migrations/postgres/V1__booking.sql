@@ -1,13 +1,9 @@
 -- The truth about bookings. Ids of 128 bits are uuids: 16 bytes, compared bytewise, whatever their bits mean; instants are
 -- milliseconds since 1970, UTC; money is won. Numbers that the program keeps unsigned are bigint, so that all of them fit.
 
-CREATE TABLE counter (
-    name  text PRIMARY KEY,
-    value bigint NOT NULL
-);
-
--- The life of lines that are kept in memory: drawn anew by each process, so that its numbers are compared with its own.
-INSERT INTO counter (name, value) VALUES ('epoch', 0);
+-- The lives of lines: each draws its own, so that its numbers are compared with none of another. Drawing waits for nobody,
+-- and seldom for the disk: a crash takes back only draws that nothing stored since refers to.
+CREATE SEQUENCE epoch AS integer;
 
 -- What all processes share and nobody else may know, such as the key that signs access tokens.
 CREATE TABLE secret (

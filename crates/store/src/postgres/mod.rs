@@ -73,10 +73,9 @@ impl Postgres {
         }
     }
 
-    /// The next life of lines that are kept in memory.
+    /// The next life of a line.
     pub(crate) async fn next_epoch(&self) -> Result<u32, Error> {
-        let sql = "UPDATE counter SET value = value + 1 WHERE name = 'epoch' RETURNING value";
-        let rows = self.ask(sql, &[]).await?;
+        let rows = self.ask("SELECT nextval('epoch')", &[]).await?;
         let epoch = rows.first().and_then(|row| row.try_get::<_, i64>(0).ok());
         epoch.and_then(|epoch| u32::try_from(epoch).ok()).ok_or(Error::Unreadable { what: "the epoch" })
     }

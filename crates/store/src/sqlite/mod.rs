@@ -78,7 +78,7 @@ impl Sqlite {
         self.writer.run(|_| Ok(())).await
     }
 
-    /// The next life of lines that are kept in memory.
+    /// The next life of a line.
     pub(crate) async fn next_epoch(&self) -> Result<u32, Error> {
         self.writer
             .run(|connection| {
