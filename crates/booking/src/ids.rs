@@ -185,12 +185,15 @@ pub struct TicketId {
 }
 
 impl TicketId {
-    /// Numbers have 40 bits, epochs 24.
-    const NUMBER_BITS: u32 = 40;
+    /// Numbers have 34 bits: 17 billion people in one life of a line. A life is drawn whenever a line is born anew, thousands a
+    /// day where lines are shared; 29 bits of them last for half a billion, and keep the sign bit of a database's integer
+    /// clear.
+    const NUMBER_BITS: u32 = 34;
+    const EPOCH_BITS: u32 = 29;
 
     /// The ticket with this number in this life of the line.
     pub fn new(slot: SlotId, epoch: u32, number: u64) -> Self {
-        debug_assert!(epoch < 1 << 24 && number < 1 << Self::NUMBER_BITS);
+        debug_assert!(epoch < 1 << Self::EPOCH_BITS && number < 1 << Self::NUMBER_BITS);
         Self { slot, place: u64::from(epoch) << Self::NUMBER_BITS | number & ((1 << Self::NUMBER_BITS) - 1) }
     }
 
@@ -206,7 +209,7 @@ impl TicketId {
 
     /// Epoch and number as one integer that orders the tickets of a slot.
     pub fn place_as_i64(self) -> i64 {
-        // Epochs are drawn from a counter; the sign bit is reached after eight million lives of a line.
+        // Epochs leave the sign bit clear; what is not a ticket's id may set it, and shows as some ticket that has no rows.
         (self.place & i64::MAX.cast_unsigned()).cast_signed()
     }
 
@@ -268,6 +271,18 @@ mod tests {
         let read: TicketId = ticket.to_string().parse().unwrap();
         assert_eq!((read, read.slot, read.epoch(), read.number()), (ticket, slot, 3, 110_000));
         assert!(TicketId::new(slot, 2, 9) < TicketId::new(slot, 3, 1));
+    }
+
+    #[test]
+    fn the_last_number_of_the_last_life_still_orders_after_all_others() {
+        let slot = SlotId::new(VenueId(1), date(2026, 12, 31), time(19, 0, 0, 0)).unwrap();
+        let (epoch, number) = ((1 << TicketId::EPOCH_BITS) - 1, (1 << TicketId::NUMBER_BITS) - 1);
+        let last = TicketId::new(slot, epoch, number);
+        assert_eq!((last.epoch(), last.number(), last.place_as_i64()), (epoch, number, i64::MAX));
+        assert!(
+            TicketId::new(slot, epoch, 1).place_as_i64()
+                > TicketId::new(slot, epoch - 1, number).place_as_i64()
+        );
     }
 
     #[test]

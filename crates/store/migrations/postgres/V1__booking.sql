@@ -3,7 +3,8 @@
 
 -- The lives of lines: each draws its own, so that its numbers are compared with none of another. Drawing waits for nobody,
 -- and seldom for the disk: a crash takes back only draws that nothing stored since refers to.
-CREATE SEQUENCE epoch AS integer;
+-- Ticket ids have 29 bits for them.
+CREATE SEQUENCE epoch AS integer MAXVALUE 536870911;
 
 -- What all processes share and nobody else may know, such as the key that signs access tokens.
 CREATE TABLE secret (
