@@ -86,6 +86,8 @@ offered! {
 
     /// What was decided about this ticket, if anything was.
     fn decided(ticket: TicketId) -> Result<Option<Logged>, Error>;
+    /// What was decided about those of these tickets, all of one slot, about which anything was; in any order.
+    fn decided_among(tickets: Vec<TicketId>) -> Result<Vec<Logged>, Error>;
     /// What this person used this key for.
     fn request_key(person: PersonId, key: String) -> Result<Option<RequestKey>, Error>;
     /// Forgets keys older than `before`, at most `limit` of them; how many it was.

@@ -1,5 +1,7 @@
 //! What goes in and out of the store beside the domain's own types.
 
+use std::collections::{BTreeMap, HashSet};
+
 use booking::wallet::EntryKind;
 use booking::{Changes, Decision, OrderLine, PersonId, ReservationId, SlotId, TicketId, Won};
 use jiff::Timestamp;
@@ -84,6 +86,62 @@ pub struct Logged {
     pub decided_at: Timestamp,
     /// The version of the slot that the batch made: which batch it was.
     pub batch: u64,
+}
+
+/// Tickets of one slot to be found in the log.
+pub(crate) struct Sought {
+    tickets: HashSet<TicketId>,
+    found: BTreeMap<u64, Vec<Logged>>,
+}
+
+impl Sought {
+    /// The search for these, and the slot in whose log to look.
+    pub(crate) fn new(tickets: Vec<TicketId>) -> Option<(SlotId, Self)> {
+        let slot = tickets.first()?.slot;
+        debug_assert!(tickets.iter().all(|ticket| ticket.slot == slot), "tickets of one slot");
+        Some((slot, Self { tickets: tickets.into_iter().collect(), found: BTreeMap::new() }))
+    }
+
+    /// The first and the last place that is sought in each life of the line: what lies between two lives is not looked at.
+    pub(crate) fn ranges(&self) -> Vec<(i64, i64)> {
+        let mut ranges = BTreeMap::new();
+        for ticket in &self.tickets {
+            let place = ticket.place_as_i64();
+            let (from, to) = ranges.entry(ticket.epoch()).or_insert((place, place));
+            (*from, *to) = (place.min(*from), place.max(*to));
+        }
+        ranges.into_values().collect()
+    }
+
+    /// Looks through a batch, once however often it is met.
+    pub(crate) fn look_at(
+        &mut self,
+        batch: u64,
+        decided_at: Timestamp,
+        decisions: &str,
+    ) -> Result<(), Error> {
+        if self.found.contains_key(&batch) {
+            return Ok(());
+        }
+        let decisions = decisions_in(decisions)?.into_iter();
+        let sought = decisions.filter(|d| d.ticket.is_some_and(|ticket| self.tickets.contains(&ticket)));
+        let logged = sought.map(|decision| Logged { decision, decided_at, batch }).collect();
+        self.found.insert(batch, logged);
+        Ok(())
+    }
+
+    /// What was found, each ticket once.
+    pub(crate) fn found(mut self) -> Vec<Logged> {
+        let found = self.found.into_values().flatten();
+        found
+            .filter(|logged| logged.decision.ticket.is_some_and(|ticket| self.tickets.remove(&ticket)))
+            .collect()
+    }
+}
+
+/// The decisions of a batch, as the log keeps them.
+pub(crate) fn decisions_in(text: &str) -> Result<Vec<Decision>, Error> {
+    serde_json::from_str(text).map_err(|_| Error::Unreadable { what: "the decision log" })
 }
 
 /// A person with a password.

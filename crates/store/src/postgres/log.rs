@@ -1,12 +1,12 @@
 //! Reading the decision log: what became of a ticket, and which request a key stood for.
 
-use booking::{Decision, PersonId, TicketId};
+use booking::{PersonId, TicketId};
 use jiff::Timestamp;
 
 use super::Postgres;
 use super::columns::{Columns, Wide, text};
 use crate::error::Error;
-use crate::records::{Logged, RequestKey};
+use crate::records::{Logged, RequestKey, Sought, decisions_in};
 
 impl Postgres {
     /// What was decided about this ticket, if anything was.
@@ -24,13 +24,29 @@ impl Postgres {
         for row in &rows {
             let mut columns = Columns::of(row, "the decision log");
             let (batch, decided_at) = (columns.number()?, columns.instant()?);
-            let decisions: Vec<Decision> =
-                serde_json::from_str(columns.take()?).map_err(|_| columns.unreadable())?;
+            let decisions = decisions_in(columns.take()?)?;
             if let Some(decision) = decisions.into_iter().find(|decision| decision.ticket == Some(ticket)) {
                 return Ok(Some(Logged { decision, decided_at, batch }));
             }
         }
         Ok(None)
+    }
+
+    /// What was decided about those of these tickets, all of one slot, about which anything was; in any order.
+    pub(crate) async fn decided_among(&self, tickets: Vec<TicketId>) -> Result<Vec<Logged>, Error> {
+        let Some((slot, mut sought)) = Sought::new(tickets) else { return Ok(Vec::new()) };
+        // The planner would rather join the slot's whole log with the ranges; OFFSET 0 makes it look into the index for each.
+        let sql = "SELECT version, decided_at, decisions FROM unnest($2::bigint[], $3::bigint[]) AS sought (first, last), \
+                   LATERAL ((SELECT * FROM decision WHERE slot_id = $1 \
+                   AND guests_to >= first AND guests_from <= last OFFSET 0) UNION ALL \
+                   (SELECT * FROM decision WHERE slot_id = $1 \
+                   AND owners_to >= first AND owners_from <= last OFFSET 0)) AS batch";
+        let (first, last): (Vec<_>, Vec<_>) = sought.ranges().into_iter().unzip();
+        for row in &self.ask(sql, &[&slot.to_i64(), &first, &last]).await? {
+            let mut columns = Columns::of(row, "the decision log");
+            sought.look_at(columns.number()?, columns.instant()?, columns.take()?)?;
+        }
+        Ok(sought.found())
     }
 
     /// What this person used this key for.

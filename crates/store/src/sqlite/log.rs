@@ -1,13 +1,13 @@
 //! Reading the decision log: what became of a ticket, and which request a key stood for.
 
-use booking::{Decision, PersonId, TicketId};
+use booking::{PersonId, TicketId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::columns::{Instant, Wide};
 use super::{Sqlite, millis};
 use crate::error::Error;
-use crate::records::{Logged, RequestKey};
+use crate::records::{Logged, RequestKey, Sought, decisions_in};
 
 impl Sqlite {
     /// What was decided about this ticket, if anything was.
@@ -32,6 +32,28 @@ impl Sqlite {
                     }
                 }
                 Ok(None)
+            })
+            .await
+    }
+
+    /// What was decided about those of these tickets, all of one slot, about which anything was; in any order.
+    pub(crate) async fn decided_among(&self, tickets: Vec<TicketId>) -> Result<Vec<Logged>, Error> {
+        let Some((slot, mut sought)) = Sought::new(tickets) else { return Ok(Vec::new()) };
+        self.readers
+            .ask(move |connection| {
+                let sql = "SELECT version, decided_at, decisions FROM decision INDEXED BY decision_by_guest \
+                           WHERE slot_id = ?1 AND guests_to >= ?2 AND guests_from <= ?3 UNION ALL \
+                           SELECT version, decided_at, decisions FROM decision INDEXED BY decision_by_owner \
+                           WHERE slot_id = ?1 AND owners_to >= ?2 AND owners_from <= ?3";
+                for (first, last) in sought.ranges() {
+                    let mut batches = connection.prepare_cached(sql)?;
+                    let mut rows = batches.query(params![slot.to_i64(), first, last])?;
+                    while let Some(row) = rows.next()? {
+                        let text: String = row.get(2)?;
+                        sought.look_at(row.get(0)?, row.get::<_, Instant>(1)?.0, &text)?;
+                    }
+                }
+                Ok(sought.found())
             })
             .await
     }
@@ -71,9 +93,7 @@ impl Sqlite {
 
 fn find(row: &Row<'_>, ticket: TicketId) -> Result<Option<Logged>, Error> {
     let text: String = row.get(2)?;
-    let decisions: Vec<Decision> =
-        serde_json::from_str(&text).map_err(|_| Error::Unreadable { what: "the decision log" })?;
-    let decision = decisions.into_iter().find(|decision| decision.ticket == Some(ticket));
+    let decision = decisions_in(&text)?.into_iter().find(|decision| decision.ticket == Some(ticket));
     let (batch, decided_at) = (row.get(0)?, row.get::<_, Instant>(1)?.0);
     Ok(decision.map(|decision| Logged { decision, decided_at, batch }))
 }

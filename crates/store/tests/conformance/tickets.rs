@@ -160,3 +160,81 @@ async fn tickets_of_an_older_life_are_found_among_those_of_a_newer_one() {
         assert_eq!(logged.and_then(|logged| logged.decision.ticket), Some(ticket));
     }
 }
+
+/// What the log says of these tickets: who was decided in which batch, by number.
+async fn among(world: &World, tickets: &[TicketId]) -> Vec<(TicketId, u64, bool)> {
+    let found = world.store.decided_among(tickets.to_vec()).await.unwrap();
+    let told = found
+        .into_iter()
+        .map(|logged| (logged.decision.ticket.unwrap(), logged.batch, logged.decision.refused.is_none()));
+    let mut told: Vec<_> = told.collect();
+    told.sort_unstable();
+    told
+}
+
+#[tokio::test]
+async fn a_batch_that_another_runner_decided_in_part_is_found_in_part() {
+    let world = World::new(places(4)).await;
+    let slot = world.slot(12);
+    let seated = [world.seat(slot, 1, 1).await, world.seat(slot, 2, 1).await];
+    let owners = seated.map(|r| world.cancel(&r));
+    let guests = (3..=10).map(|who| world.book(slot, who, 2)).collect::<Vec<_>>();
+    let tickets = |commands: &[Command]| commands.iter().map(|command| command.ticket).collect::<Vec<_>>();
+    let everybody = [tickets(&owners), tickets(&guests)].concat();
+    assert_eq!(among(&world, &everybody).await, [], "nobody is decided yet");
+    assert_eq!(among(&world, &[]).await, []);
+
+    // One runner had the first owner and three guests, the next one the second owner and the two guests that follow.
+    world.run(&[owners[..1].to_vec(), guests[..3].to_vec()].concat()).await;
+    world.run(&[owners[1..].to_vec(), guests[3..5].to_vec()].concat()).await;
+    let first = |n: usize, done| (guests[n].ticket, 3, done);
+    let second = |n: usize, done| (guests[n].ticket, 4, done);
+    let decided = [
+        (owners[0].ticket, 3, true),
+        (owners[1].ticket, 4, true),
+        first(0, true),
+        first(1, false),
+        first(2, false),
+        second(3, true),
+        second(4, false),
+    ];
+    assert_eq!(among(&world, &everybody).await, decided);
+    assert_eq!(among(&world, &tickets(&owners)).await, decided[..2]);
+    assert_eq!(among(&world, &tickets(&guests[1..4])).await, decided[3..6]);
+    assert_eq!(among(&world, &tickets(&guests[2..])).await, decided[4..]);
+    assert_eq!(among(&world, &tickets(&guests[5..])).await, []);
+    let (one, twice) = (guests[2].ticket, vec![guests[2].ticket; 2]);
+    assert_eq!(among(&world, &twice).await, decided[4..5]);
+    let logged = world.store.decided_among(vec![one]).await.unwrap();
+    assert_eq!(logged.into_iter().next(), world.store.decided(one).await.unwrap());
+
+    let elsewhere: Vec<_> =
+        guests.iter().map(|g| TicketId::new(world.slot(13), 1, g.ticket.number())).collect();
+    let another_life: Vec<_> = guests.iter().map(|g| TicketId::new(slot, 2, g.ticket.number())).collect();
+    for nobody in [elsewhere, another_life] {
+        assert_eq!(among(&world, &nobody).await, []);
+    }
+}
+
+#[tokio::test]
+async fn stragglers_of_an_older_life_are_found_beside_those_of_a_newer_one() {
+    let world = World::new(places(100)).await;
+    let slot = world.slot(12);
+    let (mut decided, mut missing) = (vec![], vec![]);
+    for who in 1..=20 {
+        let straggler = world.book(slot, who, 1);
+        let mut newcomer = world.book(slot, 100 + who, 1);
+        newcomer.ticket = TicketId::new(slot, 2, u64::from(2 * who));
+        missing
+            .extend([TicketId::new(slot, 1, world.number()), TicketId::new(slot, 2, u64::from(2 * who + 1))]);
+        decided.extend([(straggler.ticket, who.into(), true), (newcomer.ticket, who.into(), true)]);
+        world.run(&[straggler, newcomer]).await;
+    }
+    decided.sort_unstable();
+    let asked: Vec<_> = decided.iter().map(|(ticket, ..)| *ticket).chain(missing.iter().copied()).collect();
+    assert_eq!(among(&world, &asked).await, decided);
+    assert_eq!(among(&world, &missing).await, []);
+    // One of each life, from the two ends of the log.
+    let ends = [decided[0], decided[39]];
+    assert_eq!(among(&world, &ends.map(|(ticket, ..)| ticket)).await, ends);
+}
