@@ -118,6 +118,8 @@ offered! {
 
     /// Whether the database can be written to: for health checks.
     fn ping() -> Result<(), Error>;
+    /// What time it is where the truth is kept, to the millisecond: the one clock that all processes can agree on.
+    fn clock() -> Result<Timestamp, Error>;
     /// The next life of a line: later ones are greater, and none is given out twice.
     fn next_epoch() -> Result<u32, Error>;
 }

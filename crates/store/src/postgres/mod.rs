@@ -22,12 +22,14 @@ use std::time::Duration;
 
 use deadpool::Runtime;
 use deadpool::managed::{Pool, PoolError, Timeouts};
+use jiff::Timestamp;
 use tokio_postgres::Row;
 
 pub use options::{InvalidUrl, Options};
 pub use secret::signing_key;
 
 use crate::error::{Error, Failed};
+use columns::Columns;
 use connect::Connector;
 use session::{Session, Step};
 
@@ -71,6 +73,14 @@ impl Postgres {
             Some(false) => Ok(()),
             _ => Err(Error::Unfit("it is a replica, which cannot be written to")),
         }
+    }
+
+    /// What time it is on the server.
+    pub(crate) async fn clock(&self) -> Result<Timestamp, Error> {
+        let sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+        let rows = self.ask(sql, &[]).await?;
+        let unreadable = Error::Unreadable { what: "the clock" };
+        rows.first().map_or(Err(unreadable), |row| Columns::of(row, "the clock").instant())
     }
 
     /// The next life of a line.

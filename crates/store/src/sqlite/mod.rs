@@ -78,6 +78,12 @@ impl Sqlite {
         self.writer.run(|_| Ok(())).await
     }
 
+    /// What time it is on this machine, where the file is.
+    pub(crate) async fn clock(&self) -> Result<Timestamp, Error> {
+        Timestamp::from_millisecond(millis(Timestamp::now()))
+            .map_err(|_| Error::Unreadable { what: "the clock" })
+    }
+
     /// The next life of a line.
     pub(crate) async fn next_epoch(&self) -> Result<u32, Error> {
         self.writer

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use booking::*;
+use jiff::Timestamp;
 use store::{Batch, CommitError, Error, Store};
 use tokio::task::JoinSet;
 
@@ -79,6 +80,22 @@ async fn an_epoch_is_never_drawn_twice() {
         processes.iter().for_each(|store| store.close());
     }
     assert!(drawn.windows(2).all(|pair| pair[0] < pair[1]), "{drawn:?}");
+}
+
+#[tokio::test]
+async fn all_processes_read_one_clock_that_goes_forward_and_is_exact_to_the_millisecond() {
+    let database = Database::new();
+    let processes = [database.open().await, database.open().await];
+    // The database is on this machine.
+    let millis = || Timestamp::now().as_millisecond();
+    let mut read = vec![millis()];
+    for n in 0..10 {
+        let now = processes[n % 2].clock().await.unwrap();
+        assert_eq!(now.subsec_nanosecond() % 1_000_000, 0, "{now}");
+        read.push(now.as_millisecond());
+    }
+    read.push(millis());
+    assert!(read.is_sorted(), "{read:?}");
 }
 
 /// What came of the rounds in which two processes each gave the only table away, from the same version of the slot.
