@@ -10,6 +10,9 @@
 //! was drawn. So a hold cannot run out behind a crowd: whoever paid before the deadline has been decided before anybody
 //! can take the place. A new hold runs from the instant of deciding, which may be later if the store was in trouble.
 //!
+//! **Once.** A request that stands in line under two tickets is done once: the id of the reservation that it makes comes with
+//! it, so whichever ticket is second finds it made and gets the same answer.
+//!
 //! **Expiry.** An expired hold is free at once. Its row still says `TEMPORARY`, and the unique indexes believe the row,
 //! so the expiry is part of the changes, ahead of whatever takes the place.
 //!
@@ -179,6 +182,15 @@ impl Action {
         self.verdict().is_owners()
     }
 
+    /// The id of the reservation that it makes, if it makes one.
+    pub fn makes(&self) -> Option<ReservationId> {
+        match self {
+            Self::Book(booking) => Some(booking.id),
+            Self::Reseat { afresh, .. } => Some(*afresh),
+            _ => None,
+        }
+    }
+
     /// The existing reservation that it is about.
     pub fn reservation(&self) -> Option<ReservationId> {
         match *self {
@@ -273,7 +285,8 @@ pub struct Decided {
 /// What a batch needs to know beside the slot.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// Reservations that it refers to and that hold no place in the slot: expired ones, or ones of another slot.
+    /// Reservations that it refers to and that hold no place in the slot: expired ones, or ones of another slot. One that a
+    /// booking would make tells that it was made before.
     pub reservations: HashMap<ReservationId, Arc<Reservation>>,
     /// Refusals that are certain already, because the store found that a wallet cannot bear what the ticket wants.
     pub foregone: HashMap<TicketId, Refusal>,

@@ -65,6 +65,9 @@ pub enum CommitError {
     /// This ticket was decided before: leave it out, and answer it from the log.
     #[error("{0:?} has been decided already")]
     Decided(TicketId),
+    /// What this ticket would make is there already, made for another one: decide again with that known.
+    #[error("what {0:?} makes is there already")]
+    Made(TicketId),
     /// The database did not do it.
     #[error(transparent)]
     Store(#[from] Error),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::changes::{Changes, Movement};
 use super::{Action, Booking, Command, Decided, Decision, Known, Outcome, Refusal, Verdict, When};
-use crate::ids::ReservationId;
+use crate::ids::{PersonId, ReservationId};
 use crate::money::Won;
 use crate::policy::CancelledBy;
 use crate::reservation::{IllegalTransition, Life, Payment, Reservation, Status};
@@ -101,6 +101,9 @@ impl<'a> Turn<'a> {
 
     fn book(&mut self, command: &Command, booking: &Booking) -> Done {
         let now = self.when.decided;
+        if let Some(made) = self.made_before(booking.id, command.person) {
+            return Ok((made, Verdict::Book));
+        }
         if self.slot.of_person(command.person).is_some() {
             return Err(Refusal::AlreadyBooked);
         }
@@ -146,6 +149,9 @@ impl<'a> Turn<'a> {
     /// A payment that comes too late takes a new place if there is one, and costs nothing if not (D9).
     fn reseat(&mut self, command: &Command, id: ReservationId, afresh: ReservationId, at: Timestamp) -> Done {
         let old = self.find(id)?;
+        if let Some(made) = self.made_before(afresh, old.person) {
+            return Ok((made, Verdict::Reseat));
+        }
         if old.status() != Status::Expired {
             return Err(Refusal::IllegalTransition { from: old.status(), to: paid_status(old.payment) });
         }
@@ -278,6 +284,12 @@ impl<'a> Turn<'a> {
                 refused: None,
             });
         }
+    }
+
+    /// The reservation that this very request has made already. It stands in line under two tickets when it was entered
+    /// again because the reply to the first entry was lost; whichever comes second gets the same answer and changes nothing.
+    fn made_before(&self, id: ReservationId, person: PersonId) -> Option<Arc<Reservation>> {
+        self.find_anywhere(id).ok().filter(|made| made.person == person)
     }
 
     /// The reservation as it is at this point of the batch, if it is this slot's.

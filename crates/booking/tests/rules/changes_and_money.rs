@@ -28,6 +28,64 @@ fn the_same_person_books_again_after_cancelling_any_number_of_times() {
     }
 }
 
+/// The same request under another ticket.
+fn again(world: &mut World, command: &Command) -> Command {
+    world.command(u32::try_from(command.person.0).unwrap(), command.action.clone())
+}
+
+#[test]
+fn a_request_under_two_tickets_is_done_once() {
+    let mut world = World::new(places(4));
+    let first = world.book(1, 3);
+    let (second, other) = (again(&mut world, &first), world.book(1, 1));
+    // In one batch, and in the next.
+    let decided = world.decide(&[first.clone(), second.clone(), other]);
+    let made = done(&decided.outcomes[0]);
+    assert_eq!(done(&decided.outcomes[1]), made);
+    assert_eq!(refusal(&decided.outcomes[2]), Refusal::AlreadyBooked);
+    assert_eq!((decided.changes.new.len(), decided.changes.changed.len()), (1, 0));
+    let line = &decided.decisions[1];
+    assert_eq!((line.ticket, line.verdict, line.party), (Some(second.ticket), Verdict::Book, 3));
+    assert_eq!((line.reservation, line.refused, line.left), (Some(made.id), None, 1));
+
+    world.stored.insert(made.id, made.clone());
+    let third = again(&mut world, &first);
+    let pay = world.pay(1, made.id);
+    let outcomes = world.run(&[pay, third]);
+    assert_eq!(done(&outcomes[1]), done(&outcomes[0]), "it gets the reservation as it is by now");
+    assert_eq!(world.slot.people(), 3);
+}
+
+#[test]
+fn a_request_whose_reservation_is_over_does_not_make_another() {
+    let mut world = World::new(places(4));
+    let first = world.book(1, 3);
+    let made = done(&world.run(std::slice::from_ref(&first))[0]);
+    world.wait(7 * 60);
+    let (second, others) = (again(&mut world, &first), world.book(2, 4));
+    let outcomes = world.run(&[second, others]);
+    assert_eq!((done(&outcomes[0]).id, done(&outcomes[0]).status()), (made.id, Status::Expired));
+    assert_eq!(done(&outcomes[1]).party, 4);
+    // Somebody else's request is another one, whatever it says.
+    let mut theirs = again(&mut world, &first);
+    theirs.person = crate::world::person(3);
+    assert_eq!(refusal(&world.run(&[theirs])[0]), Refusal::NotEnoughPlaces { remaining: 0 });
+}
+
+#[test]
+fn a_late_payment_under_two_tickets_is_taken_once() {
+    let mut world = World::new(places(4));
+    let held = world.seat(1, 2);
+    world.wait(7 * 60);
+    let first = world.reseat(1, held.id);
+    let second = again(&mut world, &first);
+    let (outcomes, moved) = world.run_counting(&[first.clone(), second]);
+    assert_eq!(done(&outcomes[0]), done(&outcomes[1]));
+    assert_eq!(moved, Won(-10_000));
+    let third = again(&mut world, &first);
+    assert_eq!(done(&world.run(&[third])[0]), done(&outcomes[0]));
+}
+
 #[test]
 fn an_expired_hold_is_free_the_moment_it_expires() {
     let mut world = World::new(places(4));

@@ -3,7 +3,7 @@
 //! A batch that cannot be stored keeps its people in their order and is tried again until it can be; those who wait in
 //! the call are let go after a while and come back with their tickets. Nothing is answered before it is stored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,7 +53,7 @@ impl Desk {
         drawn: Timestamp,
     ) -> Option<Slot> {
         let started = Instant::now();
-        let mut foregone = HashMap::new();
+        let (mut foregone, mut made) = (HashMap::new(), HashSet::new());
         let (mut pause, mut stale, mut trouble, mut unsure) = (FIRST_PAUSE, 0, None, false);
         while !people.is_empty() {
             if unsure {
@@ -67,7 +67,7 @@ impl Desk {
                     }
                 }
             }
-            let attempt = self.attempt(id, &people, cached.take(), &foregone, drawn);
+            let attempt = self.attempt(id, &people, cached.take(), (&foregone, &made), drawn);
             let attempt = watch(attempt, started, &people).await;
             match attempt {
                 Ok(slot) => return Some(slot),
@@ -87,6 +87,15 @@ impl Desk {
                     // What the store cannot tell now is found out in the next attempt.
                     if self.answer_from_log(&mut people, ticket, ticket).await.is_err() {
                         rest(&mut pause).await;
+                    }
+                }
+                Err(CommitError::Made(ticket)) => {
+                    // Known to be there it is not made again, unless it is somebody else's: then it can never be made.
+                    if !made.insert(ticket)
+                        && let Some(at) = people.iter().position(|one| one.id() == ticket)
+                    {
+                        tracing::error!(?ticket, "the id of its reservation is somebody else's");
+                        self.settle(&people.remove(at), Answer::Failed);
                     }
                 }
                 Err(CommitError::KeyUsed(ticket)) => {
@@ -141,7 +150,7 @@ impl Desk {
         id: SlotId,
         people: &[Arc<Ticket>],
         cached: Option<Slot>,
-        foregone: &HashMap<TicketId, Refusal>,
+        (foregone, made): (&HashMap<TicketId, Refusal>, &HashSet<TicketId>),
         drawn: Timestamp,
     ) -> Result<Slot, CommitError> {
         let venue =
@@ -150,7 +159,8 @@ impl Desk {
             Some(slot) => slot,
             None => self.store.slot(id).await?,
         };
-        let known = Known { reservations: self.named_by(people, &slot).await?, foregone: foregone.clone() };
+        let reservations = self.named_by(people, made, &slot).await?;
+        let known = Known { reservations, foregone: foregone.clone() };
         let commands = people.iter().map(|ticket| &ticket.command);
         // A hold that was kept waiting by the store runs from now; who had expired is judged by when the batch was drawn.
         let when = When { drawn, decided: self.clock.now() };
@@ -173,13 +183,17 @@ impl Desk {
         Ok(slot)
     }
 
-    /// The reservations that the batch is about and that hold no place here, as they are in the store.
+    /// The reservations that the batch is about and that hold no place here, as they are in the store; also those that these
+    /// tickets would make and that are there already.
     async fn named_by(
         &self,
         people: &[Arc<Ticket>],
+        made: &HashSet<TicketId>,
         slot: &Slot,
     ) -> Result<HashMap<booking::ReservationId, Arc<booking::Reservation>>, Error> {
-        let ids = people.iter().filter_map(|ticket| ticket.command.action.reservation());
+        let made = people.iter().filter(|ticket| made.contains(&ticket.id()));
+        let made = made.filter_map(|ticket| ticket.command.action.makes());
+        let ids = people.iter().filter_map(|ticket| ticket.command.action.reservation()).chain(made);
         let missing: Vec<_> = ids.filter(|id| slot.holder(*id).is_none()).collect();
         if missing.is_empty() {
             return Ok(HashMap::new());

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use booking::{SlotId, TicketId, VenueId};
+use booking::decide::Booking;
+use booking::{Action, Outcome, SlotId, Status, TicketId, VenueId};
 use hyper::Method;
+use maitred::desk::{self, Ticket, Waited};
 use serde_json::{Value, json};
 
 use crate::app::{TOMORROW, TestApp, noon, places};
@@ -490,4 +492,48 @@ async fn whoever_moves_in_or_pays_too_late_waits_behind_those_who_came_before() 
 
 fn path_of(reservation: &Value) -> String {
     format!("/api/reservations/{}", reservation["id"].as_str().unwrap())
+}
+
+/// A request that was entered again because the reply to its first entry was lost, while its hold ran out in between.
+#[tokio::test]
+async fn a_request_under_two_tickets_is_answered_by_what_it_made() {
+    let app = slow().await;
+    let (venue, _) = app.open(places(4)).await;
+    let person = app.person().0;
+    let desk = app.server().app().desk.clone();
+    let slot = SlotId::new(venue, TOMORROW.parse().unwrap(), jiff::civil::time(12, 0, 0, 0)).unwrap();
+    let id = booking::ReservationId(7);
+    let enter = |who| {
+        let booking = Booking {
+            id,
+            name: "Guest".into(),
+            party: 2,
+            payment: booking::Payment::Deposit,
+            order: [].into(),
+            note: None,
+        };
+        desk.enter(slot, who, Action::Book(Box::new(booking)), None, None).unwrap_or_else(|_| panic!("full"))
+    };
+    let served = async |ticket: &Ticket| match ticket.wait(Duration::from_secs(30)).await {
+        Waited::Answered(desk::Answer::Decided(settled)) => match &settled.outcome {
+            Outcome::Done(reservation) => (reservation.id == id).then_some(reservation.status()),
+            Outcome::Refused(refusal) => panic!("{refusal:?}"),
+        },
+        _ => None,
+    };
+    assert_eq!(served(&enter(person)).await, Some(Status::Temporary));
+    assert_eq!(served(&enter(person)).await, Some(Status::Temporary));
+    app.wait(7 * 60);
+    let other = app.guest();
+    let held = other.seated(noon(venue, 2)).await;
+    let last = enter(person);
+    assert_eq!(served(&last).await, Some(Status::Expired));
+    let logged = app.server().app().store.decided(last.id()).await.unwrap().unwrap();
+    assert_eq!(logged.decision.reservation, Some(id));
+
+    // An id that is somebody else's fails alone.
+    other.cancel(&held).await.expect(200);
+    assert_eq!(served(&enter(app.person().0)).await, None);
+    other.seated(noon(venue, 2)).await;
+    app.stop().await;
 }

@@ -135,9 +135,7 @@ impl Postgres {
         let culprit = match Unique::named(&failed) {
             // The rows say what the decision did not know: it was made from an old copy.
             Some(Unique::PlaceOfPerson | Unique::PartyOfTable) => return CommitError::Stale,
-            Some(Unique::Reservation | Unique::ReservationOfTicket) => {
-                self.won_before(batch).await.map(|ticket| ticket.map(CommitError::Decided))
-            }
+            Some(Unique::Reservation | Unique::ReservationOfTicket) => self.won_before(batch).await,
             Some(Unique::RequestKey) => {
                 // A key that is not there any more has been forgotten since: then it can be stored now.
                 let again = || CommitError::Store(Error::unavailable(Failed::Late));
@@ -154,15 +152,23 @@ impl Postgres {
         }
     }
 
-    /// The first ticket of the batch that has won a reservation already, or wins two.
-    async fn won_before(&self, batch: &Batch) -> Result<Option<TicketId>, Failed> {
-        let sql = "SELECT n FROM unnest($1::uuid[]) WITH ORDINALITY AS t (ticket, n) JOIN reservation USING (ticket) \
-                   ORDER BY n LIMIT 1";
+    /// The first ticket of the batch that has won a reservation already, or wins two, or whose reservation another has won.
+    async fn won_before(&self, batch: &Batch) -> Result<Option<CommitError>, Failed> {
+        let by_ticket = "SELECT n FROM unnest($1::uuid[]) WITH ORDINALITY AS t (ticket, n) \
+                         JOIN reservation USING (ticket) ORDER BY n LIMIT 1";
+        let by_id = "SELECT n FROM unnest($1::uuid[]) WITH ORDINALITY AS t (id, n) \
+                     JOIN reservation USING (id) ORDER BY n LIMIT 1";
         let tickets: Vec<_> = batch.changes.new.iter().map(|r| r.ticket).collect();
         let wide: Vec<_> = tickets.iter().map(|ticket| Wide(ticket.to_u128())).collect();
-        let found = nth(&self.ask(sql, &[&wide]).await?).and_then(|n| tickets.get(n).copied());
+        let found = nth(&self.ask(by_ticket, &[&wide]).await?).and_then(|n| tickets.get(n).copied());
         let mut seen = HashSet::new();
-        Ok(found.or_else(|| tickets.into_iter().find(|ticket| !seen.insert(*ticket))))
+        let decided = found.or_else(|| tickets.iter().copied().find(|ticket| !seen.insert(*ticket)));
+        if let Some(ticket) = decided {
+            return Ok(Some(CommitError::Decided(ticket)));
+        }
+        let ids: Vec<_> = batch.changes.new.iter().map(|r| Wide(r.id.0)).collect();
+        let found = nth(&self.ask(by_id, &[&ids]).await?).and_then(|n| tickets.get(n).copied());
+        Ok(found.map(CommitError::Made))
     }
 
     /// The first ticket of the batch whose key is used already, or used twice.

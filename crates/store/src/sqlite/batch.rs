@@ -146,6 +146,7 @@ fn insert(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
 fn refused(error: rusqlite::Error, ticket: Option<TicketId>) -> CommitError {
     match (Unique::violated(&error), ticket) {
         (Some(Unique::ReservationOfTicket), Some(ticket)) => CommitError::Decided(ticket),
+        (Some(Unique::Reservation), Some(ticket)) => CommitError::Made(ticket),
         // The rows say what the decision did not know: it was made from an old copy.
         (Some(Unique::PlaceOfPerson | Unique::PartyOfTable), _) => CommitError::Stale,
         _ => error.into(),

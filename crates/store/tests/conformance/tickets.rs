@@ -32,6 +32,37 @@ async fn a_ticket_that_won_does_not_win_again() {
     assert_eq!((logged.batch, logged.decision.reservation), (1, Some(first.id)));
 }
 
+/// A request that was entered again because the reply to its first entry was lost.
+#[tokio::test]
+async fn a_request_under_another_ticket_is_found_made() {
+    let mut world = World::new(places(20)).await;
+    let slot = world.slot(12);
+    let first = world.book(slot, 1, 2);
+    let made = done(&world.run(std::slice::from_ref(&first)).await[0]);
+    let again = |world: &World| world.command(slot, 1, first.action.clone());
+
+    // While it holds its place, the slot tells; nothing is stored but what was decided.
+    let second = again(&world);
+    assert_eq!(done(&world.run(&[second.clone(), world.book(slot, 2, 2)]).await[0]), made);
+    let logged = world.store.decided(second.ticket).await.unwrap().unwrap();
+    assert_eq!(
+        (logged.batch, logged.decision.reservation, logged.decision.refused),
+        (2, Some(made.id), None)
+    );
+    assert_eq!(world.row(made.id).await.unwrap(), *made);
+
+    // Once it is over, the row tells, and says whose ticket stumbled over it.
+    world.wait(7 * 60);
+    world.run(&[world.book(slot, 3, 2)]).await;
+    let third = again(&world);
+    let commands = [world.book(slot, 4, 2), third.clone(), world.book(slot, 5, 2)];
+    let (batch, _) = world.decide(&world.load(slot).await, &commands).await;
+    let answer = world.store.commit(batch).await;
+    assert!(matches!(answer, Err(CommitError::Made(ticket)) if ticket == third.ticket), "{answer:?}");
+    assert_eq!(world.load(slot).await.version, 3);
+    assert_eq!(world.row(made.id).await.unwrap().status(), Status::Expired);
+}
+
 #[tokio::test]
 async fn a_key_belongs_to_one_request_of_one_person() {
     let world = World::new(places(20)).await;
