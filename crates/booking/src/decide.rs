@@ -50,8 +50,10 @@ pub struct Command {
     pub action: Action,
 }
 
-/// What a command wants.
-#[derive(Debug, Clone)]
+/// What a command wants. Written by one process and read by another, which may be of another version: what is not known is
+/// passed over, what may be missing is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Action {
     /// A new reservation. Boxed, so that a line full of tickets stays small.
     Book(Box<Booking>),
@@ -111,7 +113,8 @@ pub enum Action {
 }
 
 /// The terms of a new reservation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Booking {
     /// The id it will have.
     pub id: ReservationId,
@@ -122,8 +125,10 @@ pub struct Booking {
     /// How it is to be paid.
     pub payment: Payment,
     /// What is ordered ahead, at the prices shown.
+    #[serde(skip_serializing_if = "<[_]>::is_empty", default)]
     pub order: Arc<[OrderLine]>,
     /// The guest's words to the venue.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<Arc<str>>,
 }
 

@@ -170,6 +170,19 @@ impl SlotId {
     }
 }
 
+/// As the database keeps it.
+impl serde::Serialize for SlotId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for SlotId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        i64::deserialize(deserializer).map(Self::from_i64)
+    }
+}
+
 impl fmt::Debug for SlotId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SlotId({} {} {})", self.venue(), self.date(), self.time().strftime("%H:%M"))

@@ -15,6 +15,11 @@ impl Won {
     /// Nothing.
     pub const ZERO: Won = Won(0);
 
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// This amount `count` times; `None` where no such sum exists.
     pub fn times(self, count: u32) -> Option<Won> {
         self.0.checked_mul(i64::from(count)).map(Won)

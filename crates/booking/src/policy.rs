@@ -56,7 +56,8 @@ impl Default for Policy {
 }
 
 /// Who ends a reservation: the venue gives everything back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CancelledBy {
     /// The guest whose reservation it is.
     Guest,

@@ -72,7 +72,8 @@ pub struct IllegalTransition {
 }
 
 /// A reservation's status, which moves only along legal transitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Life(Status);
 
 impl Life {
@@ -113,8 +114,9 @@ pub struct OrderLine {
     pub quantity: u32,
 }
 
-/// A reservation, whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A reservation, whole. Instants are written as the database keeps them, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Reservation {
     /// Its id, through all its states.
     pub id: ReservationId,
@@ -125,34 +127,44 @@ pub struct Reservation {
     /// The name it is made out to.
     pub name: Arc<str>,
     /// Where it stands.
+    #[serde(rename = "status")]
     pub life: Life,
     /// How many people come.
     pub party: u32,
     /// The table, where the venue has tables.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub table: Option<u32>,
     /// How it is to be paid.
     pub payment: Payment,
     /// What was ordered ahead.
+    #[serde(skip_serializing_if = "<[_]>::is_empty", default)]
     pub order: Arc<[OrderLine]>,
     /// What it costs: the deposit, or the sum of the order.
     pub price: Won,
     /// What has been paid so far.
+    #[serde(skip_serializing_if = "Won::is_zero", default)]
     pub paid: Won,
     /// What of that has been returned.
+    #[serde(skip_serializing_if = "Won::is_zero", default)]
     pub refunded: Won,
     /// What is still to be returned, while a refund is pending.
+    #[serde(skip_serializing_if = "Won::is_zero", default)]
     pub refund_due: Won,
     /// Until when it must be paid.
+    #[serde(with = "jiff::fmt::serde::timestamp::millisecond::required")]
     pub expires_at: Timestamp,
     /// The guest's words to the venue.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<Arc<str>>,
     /// The place in line that won it.
     pub ticket: TicketId,
     /// When it was decided.
+    #[serde(with = "jiff::fmt::serde::timestamp::millisecond::required")]
     pub created_at: Timestamp,
     /// Counts the changes; each change is conditional on it.
     pub version: u32,
     /// The expired reservation that this one stands in for (D9).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reseats: Option<ReservationId>,
 }
 

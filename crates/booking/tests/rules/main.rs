@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod between_processes;
 mod changes_and_money;
 mod properties;
 mod world;
