@@ -6,12 +6,14 @@
 
 mod cluster;
 mod port;
+mod postgres;
 mod process;
 mod proxy;
 mod redis;
 
 pub use cluster::RedisCluster;
 pub use port::free_port;
+pub use postgres::Postgres;
 pub use process::{Process, signal, until};
 pub use proxy::Proxy;
 pub use redis::{RedisServer, Reply};

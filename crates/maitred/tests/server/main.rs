@@ -13,9 +13,6 @@ mod crowd;
 mod journeys;
 mod money;
 mod on_postgres;
-#[path = "../../../store/tests/conformance/postgres/server.rs"]
-#[expect(dead_code, reason = "the store's tests do more to it")]
-mod postgres;
 mod process;
 mod processes;
 mod races;

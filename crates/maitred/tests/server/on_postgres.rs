@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use testkit::Postgres;
 use tokio::task::JoinSet;
 
 use crate::app::{TestApp, noon, places, tables};
-use crate::postgres::{Server, shared};
 
 async fn on(url: &str) -> TestApp {
     TestApp::start_with(|config| config.database = Some(url.to_owned().into()), |store| store).await
@@ -14,7 +14,7 @@ async fn on(url: &str) -> TestApp {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_sell_ten_tables_ten_times_and_know_each_others_guests() {
     let url = tokio::task::spawn_blocking(|| {
-        let (server, name) = shared();
+        let (server, name) = Postgres::shared(|_| {});
         server.url(&name)
     });
     let url = url.await.unwrap();
@@ -42,7 +42,7 @@ async fn two_servers_sell_ten_tables_ten_times_and_know_each_others_guests() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_postgresql_is_away_the_answer_is_503_and_then_business_goes_on() {
-    let server = Server::alone().await;
+    let server = Postgres::alone();
     let app = on(&server.url("postgres")).await;
     let (staff, _) = app.person();
     let venue = app.venue(places(10_000), staff).await;

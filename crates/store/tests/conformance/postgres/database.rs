@@ -5,13 +5,26 @@ use std::sync::Arc;
 use store::postgres::Options;
 use store::{Controls, Store};
 
-use super::server::{Server, shared};
+use testkit::Postgres;
 
 pub type Database = Pooled<8>;
 
+/// The server that all tests share, and the name of a new database on it with this version's schema.
+pub fn shared() -> (&'static Postgres, String) {
+    Postgres::shared(|url| {
+        let database = store::Database::Postgres(Options::new(url).unwrap());
+        // On a thread and a runtime of its own, so that tests may call it from inside theirs.
+        let migrate = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(Store::migrate(&database)).unwrap();
+        };
+        std::thread::scope(|threads| threads.spawn(migrate).join().unwrap());
+    })
+}
+
 /// A database to which every store opens so many connections at most.
 pub struct Pooled<const CONNECTIONS: usize> {
-    server: &'static Server,
+    server: &'static Postgres,
     name: String,
 }
 
@@ -22,7 +35,7 @@ impl<const CONNECTIONS: usize> Pooled<CONNECTIONS> {
     }
 
     /// A database of a server of the test's own.
-    pub fn at(server: &'static Server, name: &str) -> Self {
+    pub fn at(server: &'static Postgres, name: &str) -> Self {
         Self { server, name: name.into() }
     }
 

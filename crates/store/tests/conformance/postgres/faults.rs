@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use booking::*;
 use store::{CommitError, Error, Store};
+use testkit::Postgres;
 use tokio::task::JoinSet;
 
 use super::database::Database;
-use super::server::Server;
 use super::suite::world::{World, done, person, places};
 
-async fn world_on(server: &'static Server) -> Arc<World> {
+async fn world_on(server: &'static Postgres) -> Arc<World> {
     Arc::new(World::on(Database::at(server, "postgres"), places(1_000_000)).await)
 }
 
@@ -26,7 +26,7 @@ async fn until_back(store: &Store) {
 }
 
 /// Does to a server what takes a while.
-async fn act(server: &'static Server, act: impl FnOnce(&Server) + Send + 'static) {
+async fn act(server: &'static Postgres, act: impl FnOnce(&Postgres) + Send + 'static) {
     tokio::task::spawn_blocking(move || act(server)).await.unwrap();
 }
 
@@ -41,7 +41,7 @@ const CLIENTS: i16 = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_confirmed_survives_a_killed_server_and_the_rest_happened_once_or_not_at_all() {
-    let server = Server::alone().await;
+    let server = Postgres::alone();
     let world = world_on(server).await;
     let (told, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let mut clients = JoinSet::new();
@@ -61,8 +61,8 @@ async fn what_was_confirmed_survives_a_killed_server_and_the_rest_happened_once_
     };
     for _ in 0..3 {
         flowing(200).await;
-        act(server, Server::kill).await;
-        act(server, Server::restart).await;
+        act(server, Postgres::kill).await;
+        act(server, Postgres::restart).await;
     }
     flowing(200).await;
     stop.store(true, Ordering::SeqCst);
@@ -133,31 +133,31 @@ async fn everybody_is_told(store: &Arc<Store>, within: Duration) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_server_is_away_everybody_is_told_within_a_second_and_then_it_is_back() {
-    let server = Server::alone().await;
+    let server = Postgres::alone();
     let world = world_on(server).await;
     for _ in 0..2 {
-        act(server, Server::kill).await;
+        act(server, Postgres::kill).await;
         // Processes of its own answer for an instant longer.
         while world.store.ping().await.is_ok() {}
         for _ in 0..3 {
             everybody_is_told(&world.store, Duration::from_secs(1)).await;
         }
-        act(server, Server::restart).await;
+        act(server, Postgres::restart).await;
         until_back(&world.store).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_server_hangs_nobody_hangs_with_it() {
-    let server = Server::alone().await;
+    let server = Postgres::alone();
     let world = world_on(server).await;
-    act(server, Server::freeze).await;
+    act(server, Postgres::freeze).await;
     everybody_is_told(&world.store, Duration::from_secs(4)).await;
     // By now the connections that hang are given up, and it is known that the server is away.
     for _ in 0..3 {
         everybody_is_told(&world.store, Duration::from_secs(2)).await;
     }
-    act(server, Server::thaw).await;
+    act(server, Postgres::thaw).await;
     until_back(&world.store).await;
     world.seat(world.slot(12), 1, 2).await;
 }

@@ -3,15 +3,17 @@
 use store::{Database, Error, Store};
 use tokio::task::JoinSet;
 
-use super::server::Server;
+use testkit::Postgres;
 
-fn at(server: &Server, name: &str) -> Database {
+use super::database::shared;
+
+fn at(server: &Postgres, name: &str) -> Database {
     Database::Postgres(store::postgres::Options::new(&server.url(name)).unwrap())
 }
 
 #[tokio::test]
 async fn processes_that_start_at_once_on_an_empty_database_all_open_it() {
-    let (server, name) = super::server::shared();
+    let (server, name) = shared();
     for n in 0..3 {
         let empty = format!("{name}_empty_{n}");
         server.execute("postgres", &format!("CREATE DATABASE {empty}")).unwrap();
@@ -28,7 +30,7 @@ async fn processes_that_start_at_once_on_an_empty_database_all_open_it() {
 
 #[tokio::test]
 async fn a_server_that_forgets_in_a_crash_is_refused() {
-    let (server, name) = super::server::shared();
+    let (server, name) = shared();
     server.execute("postgres", &format!("ALTER DATABASE {name} SET synchronous_commit = off")).unwrap();
     let refused = Store::open(&at(server, &name)).await.err();
     assert!(
@@ -36,14 +38,14 @@ async fn a_server_that_forgets_in_a_crash_is_refused() {
         "{refused:?}"
     );
 
-    let careless = Server::start(&["fsync=off"]);
+    let careless = Postgres::with_settings(&["fsync=off"]);
     let refused = Store::open(&at(&careless, "postgres")).await.err();
     assert!(matches!(&refused, Some(Error::Unfit(why)) if why.contains("fsync=on")), "{refused:?}");
 }
 
 #[tokio::test]
 async fn all_processes_sign_with_the_key_that_was_kept_first() {
-    let (server, name) = super::server::shared();
+    let (server, name) = shared();
     let Database::Postgres(options) = at(server, &name) else { unreachable!("it was just made") };
     let mut asking = JoinSet::new();
     for n in 0..5 {

@@ -3,7 +3,6 @@
 pub mod database;
 mod faults;
 mod fitness;
-pub mod server;
 #[path = "../suite.rs"]
 mod suite;
 mod tls;

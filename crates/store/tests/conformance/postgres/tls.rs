@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use store::postgres::Options;
 use store::{Error, Store};
-
-use super::server::Server;
+use testkit::Postgres;
 
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new([]).unwrap();
@@ -16,7 +15,7 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
 
 #[tokio::test]
 async fn a_server_is_believed_by_its_certificate_alone() {
-    let server = Server::alone().await;
+    let server = Postgres::alone();
     let (ours, other) = (authority(), authority());
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(["127.0.0.1".into()]).unwrap().signed_by(&key, &ours).unwrap();
