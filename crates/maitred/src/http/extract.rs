@@ -82,7 +82,35 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         let value =
             serde_path_to_error::deserialize(&mut deserializer).map_err(|error| misread("", &error))?;
         deserializer.end().map_err(|error| Problem::field("", format!("is not one JSON value: {error}")))?;
-        Ok(Self { value, bytes })
+        match text_with_nul(&bytes) {
+            Some(pointer) => Err(Problem::field(pointer, "must not contain the character U+0000")),
+            None => Ok(Self { value, bytes }),
+        }
+    }
+}
+
+/// Where the body has a text with the one character that PostgreSQL cannot keep. Another one in its place would be a text that
+/// nobody wrote.
+fn text_with_nul(body: &[u8]) -> Option<String> {
+    // JSON has one way to write it, and hardly a body does: only then is it worth reading again.
+    const WRITTEN: &[u8] = br"\u0000";
+    if !body.windows(WRITTEN.len()).any(|bytes| bytes == WRITTEN) {
+        return None;
+    }
+    below(String::new(), &serde_json::from_slice(body).ok()?)
+}
+
+fn below(pointer: String, value: &serde_json::Value) -> Option<String> {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => text.contains('\0').then_some(pointer),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(index, item)| below(format!("{pointer}/{index}"), item))
+        }
+        Value::Object(members) => {
+            members.iter().find_map(|(name, member)| below(format!("{pointer}/{name}"), member))
+        }
+        _ => None,
     }
 }
 

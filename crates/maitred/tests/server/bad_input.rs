@@ -331,6 +331,43 @@ async fn values_out_of_range_are_refused_everywhere() {
     scene.app.stop().await;
 }
 
+/// A character that PostgreSQL cannot keep.
+#[tokio::test]
+async fn a_nul_is_refused_wherever_a_text_may_stand() {
+    let scene = Scene::set().await;
+    let before = scene.all().await;
+    let venue = format!("/api/venues/{}", scene.venue);
+    let (guest, staff) = (&scene.guest, &scene.staff);
+    let account = |member: &str, value: &str| {
+        let mut account = json!({"email": "a@example.org", "password": "long enough", "name": "A"});
+        account[member] = value.into();
+        account
+    };
+    let items = json!({"items": [{"name": "Tea", "price": 1}, {"name": "\0", "price": 1}]});
+    let sign_in = json!({"email": "a@example.org\0", "password": "long enough"});
+    let cases = [
+        (guest, Method::POST, "/api/reservations".to_owned(), scene.but("note", "a\0b".into()), "/note"),
+        (guest, Method::POST, "/api/accounts".into(), account("name", "Al\0"), "/name"),
+        (guest, Method::POST, "/api/accounts".into(), account("email", "a\0@example.org"), "/email"),
+        (guest, Method::POST, "/api/accounts".into(), account("password", "long\0enough"), "/password"),
+        (guest, Method::POST, "/api/sessions".into(), sign_in, "/email"),
+        (staff, Method::POST, "/api/venues".into(), json!({"name": "\0Here"}), "/name"),
+        (staff, Method::PATCH, venue.clone(), json!({"name": "He\0re"}), "/name"),
+        (staff, Method::PUT, format!("{venue}/menu"), items, "/items/1/name"),
+    ];
+    for (who, method, path, body, pointer) in cases {
+        let body = body.to_string();
+        assert!(body.contains("\\u0000"), "{body}");
+        points_to(&who.call(method, &path, &[], body).await, pointer);
+    }
+    assert_eq!(scene.all().await, before);
+    // Whoever writes about it may.
+    let note = "what does \\u0000 mean?";
+    let booked = guest.book(scene.but("note", note.into())).await.expect(201).json();
+    assert_eq!(booked["note"], note);
+    scene.app.stop().await;
+}
+
 #[tokio::test]
 async fn a_key_is_short_visible_and_for_one_request() {
     let scene = Scene::set().await;
@@ -341,6 +378,8 @@ async fn a_key_is_short_visible_and_for_one_request() {
         request.headers_mut().insert("idempotency-key", HeaderValue::from_bytes(key).unwrap());
         scene.guest.client.send(request)
     };
+    // A NUL never gets this far: it is no part of a header.
+    assert!(HeaderValue::from_bytes(b"a\0b").is_err());
     for key in [b"".as_slice(), b"   ", &[b'x'; 256], "열쇠".as_bytes(), &[0xff]] {
         points_to(&book(key, &wish).await, "Idempotency-Key:");
     }
