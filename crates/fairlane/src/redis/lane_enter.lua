@@ -150,44 +150,49 @@ end
 
 local IN, IN_PROGRESS, LIMITED, FULL = 0, 1, 2, 3
 
+local taken_epoch, taken_number
+
+-- Whether the request stands there already under this name. Remembers the place of another that has the name.
+local function is_known(names, name, request)
+  local epoch, number, its = place_of(names[name])
+  if its ~= ' ' .. request then
+    taken_epoch, taken_number = taken_epoch or epoch, taken_number or number
+  elseif stands_already(epoch .. '.' .. number) then
+    taken_epoch, taken_number = epoch, number
+    return true
+  else
+    -- Its own from a time that is over.
+    names[name] = nil
+  end
+end
+
 -- What it is, and two numbers that say more.
 local function enter(side, request, guard, claim, limited, before, payload)
-  local taken = nil
-  for _, has in ipairs({ { by_guard, guard }, { by_claim, claim }, { kept, guard } }) do
-    local names, name = has[1], has[2]
-    if names[name] then
-      local its_epoch, its_number, its_request = place_of(names[name])
-      if its_request ~= ' ' .. request then
-        taken = taken or { its_epoch, its_number }
-      elseif stands_already(its_epoch .. '.' .. its_number) then
-        return IN, its_epoch, its_number
-      else
-        -- Its own from a time that is over.
-        names[name] = nil
-      end
-    end
+  taken_epoch, taken_number = nil, nil
+  if by_guard[guard] and is_known(by_guard, guard, request) or by_claim[claim] and is_known(by_claim, claim, request)
+    or kept[guard] and is_known(kept, guard, request) then
+    return IN, taken_epoch, taken_number
   end
-  local place
   if before ~= '' then
     if not stands_already(before) then
       take_back(side == 'o', request, before, payload)
       entered = true
     end
-    place = before
-  elseif taken then
-    return IN_PROGRESS, taken[1], taken[2]
+    hold_names(before, request, guard, claim)
+    of_call[before] = true
+    return IN, place_of(before)
+  elseif taken_epoch then
+    return IN_PROGRESS, taken_epoch, taken_number
   elseif limited and over_rate() then
     return LIMITED, due, 0
   elseif side == 'g' and line >= bound then
     return FULL, line, 0
-  else
-    place = take(side == 'o', request, limited, payload)
-    entered = true
   end
+  local place = take(side == 'o', request, limited, payload)
+  entered = true
   of_call[place] = true
   hold_names(place, request, guard, claim)
-  local its_epoch, its_number = place_of(place)
-  return IN, its_epoch, its_number
+  return IN, ep, sq
 end
 
 local reply = { 'done', bn, 0, born and 1 or 0 }
