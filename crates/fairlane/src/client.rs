@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::error::Result;
+#[cfg(feature = "redis")]
+use crate::lanes::SharedLanes;
 use crate::memory::Memory;
 #[cfg(feature = "redis")]
 use crate::redis::{Redis, RedisConfig};
@@ -38,7 +40,8 @@ impl Client {
     /// Everything in Redis 7 or later. Starts one background thread that hears wake-ups, renews leases and cleans up.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::Error::Unavailable) if it cannot be reached.
+    /// [`Unavailable`](crate::Error::Unavailable) if it cannot be reached, unless
+    /// [that may come later](RedisConfig::with_connect_later).
     #[cfg(feature = "redis")]
     pub async fn redis(config: RedisConfig) -> Result<Self> {
         let mint = Arc::new(Mint::new());
@@ -82,6 +85,15 @@ impl Client {
     /// One request at a time.
     pub fn guard(&self, name: &str) -> Guard {
         Guard::new(self.clone(), name)
+    }
+
+    /// Lanes that several processes share, of one kind.
+    ///
+    /// # Panics
+    /// If this client is not one over Redis: lanes in one process are made by [`lane::Lanes::new`](crate::lane::Lanes::new).
+    #[cfg(feature = "redis")]
+    pub fn lanes(&self, kind: &str) -> SharedLanes {
+        SharedLanes::new(self.clone(), kind)
     }
 
     /// Waits until everything that was dropped so far has been given back. Worth calling before the program ends.

@@ -43,6 +43,9 @@ pub struct RedisConfig {
     pub(crate) attempts: u32,
     pub(crate) heartbeat: Duration,
     pub(crate) longest_line: u64,
+    pub(crate) lane_lease: Duration,
+    pub(crate) lane_grace: Duration,
+    pub(crate) connect_later: bool,
 }
 
 /// A waiter is dead after this many missed heartbeats.
@@ -72,6 +75,9 @@ impl RedisConfig {
             attempts: 3,
             heartbeat: Duration::from_secs(1),
             longest_line: 1_000_000,
+            lane_lease: Duration::from_secs(2),
+            lane_grace: Duration::from_secs(1),
+            connect_later: false,
         }
     }
 
@@ -111,6 +117,28 @@ impl RedisConfig {
         self
     }
 
+    /// How long a [lane](crate::lanes) is kept for a runner that does not show that it lives; 2 s unless set.
+    #[must_use]
+    pub fn with_lane_lease(mut self, lease: Duration) -> Self {
+        self.lane_lease = lease;
+        self
+    }
+
+    /// How long a [lane](crate::lanes) that was lost waits for those who still hold places in it; 1 s unless set.
+    #[must_use]
+    pub fn with_lane_grace(mut self, grace: Duration) -> Self {
+        self.lane_grace = grace;
+        self
+    }
+
+    /// Makes [`Client::redis`](crate::Client::redis) succeed also while Redis cannot be reached: it is connected to in the
+    /// background, or with the first call that finds it.
+    #[must_use]
+    pub fn with_connect_later(mut self) -> Self {
+        self.connect_later = true;
+        self
+    }
+
     pub(crate) fn liveness(&self) -> Duration {
         self.heartbeat * MISSED_HEARTBEATS
     }
@@ -118,6 +146,11 @@ impl RedisConfig {
     /// Where this client hears of its turns.
     pub(crate) fn channel(&self) -> String {
         format!("{}:wake:", self.prefix)
+    }
+
+    /// Where clients hear of what was decided in lanes.
+    pub(crate) fn lane_channel(&self) -> String {
+        format!("{}:lane:", self.prefix)
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::chores::{self, Chore, Outstanding};
 use super::config::RedisConfig;
+use super::lanes::LaneDesk;
 use super::link::Link;
 use super::wakeups::{self, Watches, shrink};
 use super::{Shared, queue::Renewed};
@@ -101,6 +102,7 @@ pub(super) fn start(
         client: Arc::clone(client),
         watches: Watches::default(),
         kept: Kept::default(),
+        lanes: LaneDesk::default(),
         outstanding: Outstanding::default(),
         highest_token: Default::default(),
         emptied: Default::default(),
@@ -111,6 +113,11 @@ pub(super) fn start(
         runtime.block_on(async {
             tokio::spawn(wakeups::listen(Arc::clone(&theirs)));
             tokio::spawn(keep(Arc::clone(&theirs)));
+            if theirs.config.connect_later {
+                let early = Arc::clone(&theirs);
+                // What fails now is tried again with the first call.
+                tokio::spawn(async move { early.link.ready().await });
+            }
             chores::work(theirs, inbox).await;
         });
     };

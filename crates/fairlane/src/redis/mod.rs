@@ -9,6 +9,7 @@ mod chores;
 mod config;
 mod guard;
 mod keeper;
+mod lanes;
 mod link;
 mod lock;
 mod queue;
@@ -31,6 +32,8 @@ use crate::ticket::Mint;
 use chores::{Chore, Outstanding};
 pub use config::{RedisConfig, Topology};
 use keeper::Kept;
+pub(crate) use lanes::LaneAt;
+use lanes::LaneDesk;
 use link::Link;
 use wakeups::Watches;
 
@@ -44,6 +47,7 @@ struct Shared {
     link: Link,
     watches: Watches,
     kept: Kept,
+    lanes: LaneDesk,
     outstanding: Outstanding,
     /// The highest fencing token any reply has carried; sent along, so that no server can go below it.
     highest_token: AtomicU64,
@@ -69,9 +73,12 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) async fn connect(config: RedisConfig, mint: Arc<Mint>) -> Result<Self> {
         let (chores, inbox) = mpsc::unbounded_channel();
+        let later = config.connect_later;
         let shared = keeper::start(config, &mint.client, inbox)?;
         let redis = Self { shared, chores };
-        redis.shared.link.ready().await?;
+        if !later {
+            redis.shared.link.ready().await?;
+        }
         Ok(redis)
     }
 

@@ -112,16 +112,19 @@ pub(super) async fn listen(shared: Arc<Shared>) {
         if let Err(error) = listen_once(&shared).await {
             tracing::debug!(%error, "listening for wake-ups failed");
         }
+        shared.lanes.disconnected();
         sleep(Duration::from_millis(50 + crate::ticket::random() % 200)).await;
     }
 }
 
 async fn listen_once(shared: &Shared) -> ::redis::RedisResult<()> {
     let patience = shared.config.call_timeout;
+    let wakes = format!("{}{}", shared.channel, shared.client);
+    let lanes = format!("{}{}", shared.config.lane_channel(), shared.client);
     let open = async {
         let client = servers::primary(&shared.config.topology, patience).await?;
         let mut subscription = client.get_async_pubsub().await?;
-        subscription.subscribe(format!("{}{}", shared.channel, shared.client)).await?;
+        subscription.subscribe(&[&wakes, &lanes]).await?;
         ::redis::RedisResult::Ok(subscription)
     };
     let Ok(subscription) = timeout(patience * 2, open).await else { return Ok(()) };
@@ -130,10 +133,12 @@ async fn listen_once(shared: &Shared) -> ::redis::RedisResult<()> {
     for watch in shared.watches.open().values_mut() {
         watch.last_sent = watch.last_sent.checked_sub(shared.config.heartbeat).unwrap_or(watch.last_sent);
     }
+    shared.lanes.connected();
     while let Some(message) = messages.next().await {
-        if let Some((ticket, base)) =
-            std::str::from_utf8(message.get_payload_bytes()).ok().and_then(|text| text.split_once(' '))
-        {
+        let Ok(text) = std::str::from_utf8(message.get_payload_bytes()) else { continue };
+        if message.get_channel_name() == lanes {
+            shared.lanes.hear(text);
+        } else if let Some((ticket, base)) = text.split_once(' ') {
             shared.watches.ring(base, &TicketId(ticket.into()));
         }
     }

@@ -10,5 +10,6 @@ mod child;
 mod contract;
 mod faults;
 mod lane;
+mod lanes;
 mod locked;
 mod world;
