@@ -108,6 +108,9 @@ pub struct Terms {
     /// The caller knows that this group was here a short while ago: a lane that is born without the group's sign of life
     /// then waits the grace for those who still hold places.
     pub known: bool,
+    /// The [connection](SharedLanes::generation) for which `floor` is good: on another one nobody enters, because the server
+    /// may be another. `None` for any.
+    pub generation: Option<u64>,
 }
 
 /// How entering went.
@@ -140,6 +143,8 @@ pub enum Entered {
         /// Guests in line.
         waiting: usize,
     },
+    /// It came back, and has left the line meanwhile.
+    Left,
 }
 
 /// Somebody drawn.
@@ -237,8 +242,10 @@ impl Look {
 pub struct Found {
     /// What it brought.
     pub payload: String,
-    /// `None` while it is being decided.
+    /// `None` while it is being decided, and after it has left.
     pub position: Option<Position>,
+    /// It has left the line, in the last minutes.
+    pub left: bool,
 }
 
 /// What a client hears.
@@ -287,9 +294,9 @@ impl SharedLanes {
         self.redis().generation()
     }
 
-    /// Whether Redis answers: one cheap command, one attempt. Of a cluster all primaries are asked.
+    /// Whether Redis answers and takes writes: two cheap commands, one attempt. Of a cluster all primaries are asked.
     pub async fn ping(&self) -> Result<()> {
-        self.redis().ping().await
+        self.redis().ping(&self.kind).await
     }
 
     /// Takes places for all of these, or says why not, in their order. Up to 256 at once; many more would hold up the
@@ -319,20 +326,22 @@ impl SharedLanes {
         self.redis().look_at_lane(&self.at(key)).await
     }
 
-    /// Who stands at this place, on either side, or is being decided; `None` if nobody.
+    /// Who stands at this place, on either side, is being decided or has left; `None` if nobody.
     pub async fn find(&self, key: &LaneKey, place: Place) -> Result<Option<Found>> {
         self.redis().find_in_lane(&self.at(key), place).await
     }
 
-    /// Takes a guest out of the line unless its turn has come; clears the guard and the claim if they are this place's.
+    /// Takes a guest out of the line unless its turn has come; clears the guard and the claim if they are this place's, and
+    /// tells a client. That it left is remembered for ten minutes, so that nobody brings it back.
     pub async fn leave(
         &self,
         key: &LaneKey,
         place: Place,
         guard: Option<&str>,
         claim: Option<&str>,
+        tell: Option<(&str, &str)>,
     ) -> Result<bool> {
-        self.redis().leave_lane(&self.at(key), place, guard, claim).await
+        self.redis().leave_lane(&self.at(key), place, guard, claim, tell).await
     }
 
     /// Guests waiting in each of these lanes, those being decided not counted.

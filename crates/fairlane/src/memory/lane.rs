@@ -116,6 +116,26 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
         {
             return Err(Refused::Full { waiting: guests });
         }
+        let position = self.append(shard, key, side, make);
+        Ok(position)
+    }
+
+    /// Takes a place for somebody who stood in another line before: neither a bound nor [`shut`](Self::shut) keeps them out.
+    pub fn adopt(&self, key: K, side: Side, make: impl FnOnce(u64) -> T) -> Position {
+        let mut shard = self.shard(&key);
+        shard.entry(key.clone()).or_insert_with(|| Lane::after(self.floor.load(Ordering::Acquire)));
+        self.append(shard, key, side, make)
+    }
+
+    /// Puts somebody at the end of a lane that exists.
+    fn append(
+        &self,
+        mut shard: MutexGuard<'_, Shard<K, T, S>>,
+        key: K,
+        side: Side,
+        make: impl FnOnce(u64) -> T,
+    ) -> Position {
+        let Some(lane) = shard.get_mut(&key) else { return Position { ahead: 0, waiting: 0, pace: None } };
         lane.next += 1;
         let number = lane.next;
         let position = match side {
@@ -124,7 +144,7 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
                 lane.position(0)
             }
             Side::Guest => {
-                let ahead = guests + lane.drawn;
+                let ahead = lane.guests.len() + lane.drawn;
                 lane.guests.push(number, make(number));
                 self.waiting.fetch_add(1, Ordering::Relaxed);
                 lane.position(ahead)
@@ -137,7 +157,21 @@ impl<K: Hash + Eq + Clone, T, S> Lanes<K, T, S> {
             drop(shard);
             self.make_ready(key);
         }
-        Ok(position)
+        position
+    }
+
+    /// Takes everybody who waits out of all lanes, each lane's people in order, owners first. Those being served are left.
+    pub fn take_waiting(&self) -> Vec<T> {
+        let mut taken = Vec::new();
+        for shard in &self.shards {
+            for lane in lock(shard).values_mut() {
+                taken.extend(std::iter::from_fn(|| lane.owners.pop()));
+                let before = taken.len();
+                taken.extend(std::iter::from_fn(|| lane.guests.pop()));
+                self.waiting.fetch_sub(taken.len() - before, Ordering::Relaxed);
+            }
+        }
+        taken
     }
 
     fn make_ready(&self, key: K) {

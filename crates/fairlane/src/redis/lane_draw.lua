@@ -16,6 +16,13 @@ local function each_row(width, use)
   end
 end
 
+-- Drops what of a lane's kept guards is over.
+local function drop_kept(now)
+  local over = redis.call('ZRANGEBYSCORE', after, '-inf', now, 'LIMIT', 0, 2000)
+  call_with('HDEL', kept, over)
+  call_with('ZREM', after, over)
+end
+
 local mine = redis.call('GET', runner)
 if mine and mine ~= client then
   return { 'taken' }
@@ -30,13 +37,26 @@ local settles = next_arg()
 if settles ~= '' and tonumber(settles) == batch and redis.call('EXISTS', flight) == 1 then
   local decided, note, keep_for, channel = tonumber(next_arg()), next_arg(), next_arg(), next_arg()
   redis.call('DEL', flight)
-  each_row(1, function(guard) redis.call('HDEL', guards, guard) end)
+  local over, winners, ends = {}, {}, {}
+  each_row(1, function(guard) over[#over + 1] = guard end)
   each_row(1, function(claim) redis.call('DEL', claim_base .. claim) end)
   each_row(2, function(guard, place)
-    redis.call('HDEL', guards, guard)
-    redis.call('SET', after_key(lane, guard), place, 'PX', keep_for)
+    over[#over + 1] = guard
+    winners[#winners + 1], winners[#winners + 2] = guard, place
+    ends[#ends + 1], ends[#ends + 2] = now + keep_for * 1000, guard
   end)
-  each_row(2, function(of, guard) redis.call('DEL', after_key(of, guard)) end)
+  call_with('HDEL', guards, over)
+  drop_kept(now)
+  if #winners > 0 then
+    call_with('HSET', kept, winners)
+    call_with('ZADD', after, ends)
+    redis.call('PEXPIRE', kept, keep_for)
+    redis.call('PEXPIRE', after, keep_for)
+  end
+  each_row(2, function(of, guard)
+    redis.call('HDEL', base .. ':kept:' .. of, guard)
+    redis.call('ZREM', base .. ':after:' .. of, guard)
+  end)
   each_row(2, function(to, text) redis.call('PUBLISH', channel .. to, text) end)
   local since = tonumber(fields[4] or now)
   if decided > 0 and now > since then
@@ -64,9 +84,11 @@ end
 local drawn, of_guests = {}, 0
 
 local function draw(entry, guest)
-  local _, number = place_of(entry)
-  if number <= again_up_to then
-    entry = string.gsub(entry, ' %a ', string.upper, 1)
+  if again_up_to > 0 then
+    local _, number = place_of(entry)
+    if number <= again_up_to then
+      entry = string.gsub(entry, ' %a ', string.upper, 1)
+    end
   end
   drawn[#drawn + 1] = entry
   of_guests = of_guests + (guest and 1 or 0)
@@ -113,7 +135,7 @@ local whole = redis.call('LRANGE', flight, 0, -1)
 local again = #whole > 0
 if not again then
   draw_line()
-  push(flight, drawn)
+  call_with('RPUSH', flight, drawn)
   redis.call('HSET', hash, 'fg', of_guests)
 end
 batch = math.max(now, batch + 1)

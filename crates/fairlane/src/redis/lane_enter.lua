@@ -36,25 +36,27 @@ if born or moved or ep < floor then
 end
 
 -- What others have of the names in this call; what this call gives out is added on the way.
-local by_guard, by_claim, kept = {}, {}, {}
+local by_guard, by_claim, by_kept = {}, {}, {}
 do
-  local names, guard_names, claim_keys, claim_names = {}, {}, {}, {}
+  local guard_names, claim_keys, claim_names = {}, {}, {}
   for i = 1, count do
     local at = FIRST + (i - 1) * WIDTH
     local guard, claim = ARGV[at + 3], ARGV[at + 4]
     if guard ~= '' then
       guard_names[#guard_names + 1] = guard
-      names[#names + 1] = after_key(lane, guard)
     end
     if claim ~= '' then
       claim_names[#claim_names + 1] = claim
       claim_keys[#claim_keys + 1] = claim_base .. claim
     end
   end
-  if #names > 0 then
-    local texts, after = redis.call('HMGET', guards, unpack(guard_names)), redis.call('MGET', unpack(names))
+  if #guard_names > 0 then
+    local texts, winners = redis.call('HMGET', guards, unpack(guard_names)), redis.call('HMGET', kept, unpack(guard_names))
     for i, guard in ipairs(guard_names) do
-      by_guard[guard], kept[guard] = texts[i] or nil, after[i] or nil
+      by_guard[guard] = texts[i] or nil
+      if winners[i] and tonumber(redis.call('ZSCORE', after, guard) or 0) > now then
+        by_kept[guard] = winners[i]
+      end
     end
   end
   if #claim_keys > 0 then
@@ -148,7 +150,7 @@ local function hold_names(place, request, guard, claim)
   end
 end
 
-local IN, IN_PROGRESS, LIMITED, FULL = 0, 1, 2, 3
+local IN, IN_PROGRESS, LIMITED, FULL, LEFT = 0, 1, 2, 3, 4
 
 local taken_epoch, taken_number
 
@@ -170,10 +172,13 @@ end
 local function enter(side, request, guard, claim, limited, before, payload)
   taken_epoch, taken_number = nil, nil
   if by_guard[guard] and is_known(by_guard, guard, request) or by_claim[claim] and is_known(by_claim, claim, request)
-    or kept[guard] and is_known(kept, guard, request) then
+    or by_kept[guard] and is_known(by_kept, guard, request) then
     return IN, taken_epoch, taken_number
   end
   if before ~= '' then
+    if redis.call('EXISTS', left_key(before)) == 1 then
+      return LEFT, 0, 0
+    end
     if not stands_already(before) then
       take_back(side == 'o', request, before, payload)
       entered = true
@@ -203,14 +208,10 @@ for i = 1, count do
   reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = word, first, second
 end
 
-push(guests, new_guests)
-push(owners, new_owners)
-if #new_guards > 0 then
-  redis.call('HSET', guards, unpack(new_guards))
-end
-if #new_gone > 0 then
-  redis.call('ZADD', gone, unpack(new_gone))
-end
+call_with('RPUSH', guests, new_guests)
+call_with('RPUSH', owners, new_owners)
+call_with('HSET', guards, new_guards)
+call_with('ZADD', gone, new_gone)
 if #passes > 0 then
   redis.call('ZADD', rate, unpack(passes))
   redis.call('ZREMRANGEBYRANK', rate, 0, -limit - 1)

@@ -1,4 +1,5 @@
--- Who stands at a place, and where that is: entry, how many are ahead or -1 if its turn has come, all who wait, pace.
+-- Who stands at a place, and where that is: entry, how many are ahead (-1 if its turn has come, -2 if it has left), all who
+-- wait, pace.
 local place = ARGV[4]
 local fields = redis.call('HMGET', hash, 'sq', 'fg', 'pace', 'ep', 'ag')
 if not fields[1] then
@@ -27,6 +28,10 @@ if entry then
     ahead = ahead + before - redis.call('ZCOUNT', gone, '-inf', '(' .. to)
   end
   return found(string.sub(entry, 27), deciding + ahead)
+end
+entry = redis.call('GET', left_key(place))
+if entry then
+  return found(entry, -2)
 end
 for _, drawn in ipairs(redis.call('LRANGE', flight, 0, -1)) do
   if stands(drawn, place) then

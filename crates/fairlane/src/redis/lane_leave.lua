@@ -1,5 +1,6 @@
 -- Takes a guest out of the line unless its turn has come.
 local place, guard, claim = ARGV[4], ARGV[5], ARGV[6]
+local channel, message, tell = ARGV[7], ARGV[8], ARGV[9] ~= '0'
 local last = tonumber(redis.call('HGET', hash, 'sq'))
 if not last then
   return 0
@@ -16,6 +17,11 @@ else
     return 0
   end
   redis.call('ZREM', old, entry)
+  entry = string.sub(entry, 27)
+end
+redis.call('SET', left_key(place), entry, 'PX', IDLE)
+if tell then
+  redis.call('PUBLISH', channel, message)
 end
 if guard ~= '' and stands(redis.call('HGET', guards, guard), place) then
   redis.call('HDEL', guards, guard)

@@ -11,8 +11,10 @@
 -- flight  list    who was drawn and is not settled, in the order drawn
 -- gone    zset    numbers in guests at which nobody stands
 -- guards  hash    name -> epoch.number request
+-- kept    hash    guards of winners, which stand for a while longer -> epoch.number
+-- after   zset    until when
 -- runner  string  the client that runs the lane
--- Per group: claim:<name>, after:<lane>:<guard>, rate zset, busy set of lanes with somebody in them, life.
+-- Per group: claim:<name>, left:<lane>:<place>, rate zset, busy set of lanes with somebody in them, life.
 --
 -- An entry is 'epoch.number side request payload'; the side is o(wner) or g(uest), in upper case if it may have been served
 -- before. Times are µs of this server. Numbers are below 10^14, so that Lua writes them in full; times are not, and only
@@ -22,6 +24,7 @@ local base, lane, client, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local hash, guests, owners = base .. ':lane:' .. lane, base .. ':guests:' .. lane, base .. ':owners:' .. lane
 local old, flight, gone = base .. ':old:' .. lane, base .. ':flight:' .. lane, base .. ':gone:' .. lane
 local guards, runner = base .. ':guards:' .. lane, base .. ':runner:' .. lane
+local kept, after = base .. ':kept:' .. lane, base .. ':after:' .. lane
 local busy, life, claim_base = base .. ':busy', base .. ':life', base .. ':claim:'
 
 -- An untouched lane with somebody in it is forgotten after this many ms; an empty one sooner.
@@ -32,14 +35,14 @@ local function clock()
   return t[1] * 1000000 + t[2]
 end
 
--- The length is part of the name, so that no lane and guard together read like another pair.
-local function after_key(of, guard)
-  return base .. ':after:' .. #of .. ':' .. of .. ':' .. guard
-end
-
 -- A place as text that sorts as places do.
 local function sortable(epoch, number)
   return string.format('%010.0f%016.0f', epoch, number)
+end
+
+-- Who left, for a while: nobody brings them back.
+local function left_key(place)
+  return base .. ':left:' .. lane .. ':' .. place
 end
 
 local function place_of(text)
@@ -83,9 +86,10 @@ local function strip(last)
   redis.call('ZREMRANGEBYSCORE', gone, '-inf', last - redis.call('LLEN', guests))
 end
 
-local function push(list, entries)
-  for from = 1, #entries, 1000 do
-    redis.call('RPUSH', list, unpack(entries, from, math.min(from + 999, #entries)))
+-- Calls a command with any number of arguments, in portions that Lua can bear.
+local function call_with(command, key, arguments)
+  for from = 1, #arguments, 1000 do
+    redis.call(command, key, unpack(arguments, from, math.min(from + 999, #arguments)))
   end
 end
 

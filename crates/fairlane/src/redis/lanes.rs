@@ -38,6 +38,8 @@ const MARKED_FOR: Duration = Duration::from_secs(60);
 const LOOKED_AT: u32 = 1000;
 /// How many groups are asked at once.
 const AT_ONCE: usize = 16;
+/// How a script says of somebody that they have left.
+const LEFT: i64 = -2;
 /// Messages that wait to be read.
 const UNREAD: usize = 4096;
 
@@ -187,8 +189,13 @@ impl Redis {
         self.shared.lanes.ear(kind)
     }
 
-    pub(crate) async fn ping(&self) -> Result<()> {
-        self.shared.link.command(&cmd("PING")).await.map(drop).map_err(unavailable)
+    /// Every server answers, and one of them takes writes: one that is full does not.
+    pub(crate) async fn ping(&self, kind: &str) -> Result<()> {
+        let link = &self.shared.link;
+        link.command(&cmd("PING")).await.map_err(unavailable)?;
+        let mut write = cmd("SET");
+        write.arg(format!("{}:{kind}:ping", self.shared.config.prefix)).arg(1).arg("PX").arg(1000);
+        link.command(&write).await.map(drop).map_err(unavailable)
     }
 
     /// What every script of a lane begins with.
@@ -235,7 +242,7 @@ impl Redis {
             };
             call.arg(&entry.payload)
         });
-        let mut reply = Reply::of(self.shared.link.call_once(&call).await?)?;
+        let mut reply = Reply::of(self.shared.link.call_on(&call, terms.generation).await?)?;
         if reply.next::<String>()? == "epoch" {
             return Ok(Entering::NeedsEpoch);
         }
@@ -321,7 +328,7 @@ impl Redis {
         let (ahead, waiting): (i64, usize) = (reply.next()?, reply.next()?);
         let pace = reply.pace()?;
         let position = usize::try_from(ahead).ok().map(|ahead| Position { ahead, waiting, pace });
-        Ok(Some(Found { payload, position }))
+        Ok(Some(Found { payload, position, left: ahead == LEFT }))
     }
 
     pub(crate) async fn leave_lane(
@@ -330,8 +337,13 @@ impl Redis {
         place: Place,
         guard: Option<&str>,
         claim: Option<&str>,
+        tell: Option<(&str, &str)>,
     ) -> Result<bool> {
         let call = self.call(&LEAVE, at).arg(place).arg(name(guard)).arg(name(claim));
+        let (to, text) = tell.unwrap_or_default();
+        let channel = self.shared.config.lane_channel();
+        let call =
+            call.arg(format_args!("{channel}{to}")).arg(format_args!("{} {text}", at.kind)).arg(to.len());
         answer(self.shared.link.call_once(&call).await?)
     }
 
@@ -421,6 +433,7 @@ impl Reply {
             0 => Entered::In(place()),
             1 => Entered::InProgress(place()),
             2 => Entered::Limited(Duration::from_micros(first)),
+            4 => Entered::Left,
             _ => Entered::Full { waiting: usize::try_from(first).unwrap_or(usize::MAX) },
         })
     }

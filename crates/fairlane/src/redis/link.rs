@@ -104,18 +104,23 @@ impl Link {
 
     /// Sends a script until it is answered, as often as the configuration allows.
     pub(super) async fn call(&self, call: &Call<'_>) -> Result<Value> {
-        self.call_up_to(call, self.attempts).await
+        self.call_up_to(call, self.attempts, None).await
     }
 
     /// Sends it once. For what is done again soon anyway.
     pub(super) async fn call_once(&self, call: &Call<'_>) -> Result<Value> {
-        self.call_up_to(call, 1).await
+        self.call_up_to(call, 1, None).await
     }
 
-    async fn call_up_to(&self, call: &Call<'_>, attempts: u32) -> Result<Value> {
+    /// Sends it once, if it is named on this connection and on no other.
+    pub(super) async fn call_on(&self, call: &Call<'_>, generation: Option<u64>) -> Result<Value> {
+        self.call_up_to(call, 1, generation).await
+    }
+
+    async fn call_up_to(&self, call: &Call<'_>, attempts: u32, on: Option<u64>) -> Result<Value> {
         let mut attempt = 0;
         loop {
-            let error = match self.run(call, attempt).await {
+            let error = match self.run(call, attempt, on).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
@@ -128,10 +133,10 @@ impl Link {
         }
     }
 
-    async fn run(&self, call: &Call<'_>, attempt: u32) -> RedisResult<Value> {
-        match self.command(&call.fill(call.script.by_hash(), attempt)).await {
+    async fn run(&self, call: &Call<'_>, attempt: u32, on: Option<u64>) -> RedisResult<Value> {
+        match self.command_on(&call.fill(call.script.by_hash(), attempt), on).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.command(&call.fill(call.script.by_text(), attempt)).await
+                self.command_on(&call.fill(call.script.by_text(), attempt), on).await
             }
             other => other,
         }
@@ -139,7 +144,14 @@ impl Link {
 
     /// One sending of one command.
     pub(super) async fn command(&self, command: &Cmd) -> RedisResult<Value> {
+        self.command_on(command, None).await
+    }
+
+    async fn command_on(&self, command: &Cmd, on: Option<u64>) -> RedisResult<Value> {
         let (generation, mut connection) = self.connection().await?;
+        if on.is_some_and(|on| on != generation) {
+            return Err((ErrorKind::Io, "the connection is another than the caller knows").into());
+        }
         let sent = self.elapsed();
         let error = match timeout(self.call_timeout, connection.send(command)).await {
             Ok(Ok(value)) => {

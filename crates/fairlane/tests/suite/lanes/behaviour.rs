@@ -99,7 +99,7 @@ async fn a_claim_is_of_the_whole_group(config: RedisConfig) {
     assert_eq!(enter(&lanes, &key, &[claiming(1, "ann")]).await, [Entered::In(place)]);
     places(&enter(&lanes, &lane("h", "a"), &[claiming(4, "ann")]).await);
 
-    assert!(lanes.leave(&elsewhere, bob, None, Some("bob")).await.unwrap());
+    assert!(lanes.leave(&elsewhere, bob, None, Some("bob"), None).await.unwrap());
     places(&enter(&lanes, &elsewhere, &[claiming(5, "bob")]).await);
     batch(&lanes, &key, 1, None).await;
     let settle = Settlement { claims: vec!["ann".into()], ..Settlement::default() };
@@ -111,9 +111,12 @@ async fn a_leaver_frees_its_place_and_its_names(config: RedisConfig) {
     let (lanes, key) = (process(&config).await, lane("g", "a"));
     let entries: Vec<_> = (1..=6).map(|n| guarded(n, &format!("guest {n}"))).collect();
     let entered = enter_all(&lanes, &key, &entries).await;
-    assert!(lanes.leave(&key, entered[2], Some("guest 3"), None).await.unwrap());
-    assert!(!lanes.leave(&key, entered[2], Some("guest 3"), None).await.unwrap());
-    assert!(lanes.leave(&key, entered[0], Some("guest 2"), None).await.unwrap(), "with another's guard");
+    assert!(lanes.leave(&key, entered[2], Some("guest 3"), None, None).await.unwrap());
+    assert!(!lanes.leave(&key, entered[2], Some("guest 3"), None, None).await.unwrap());
+    assert!(
+        lanes.leave(&key, entered[0], Some("guest 2"), None, None).await.unwrap(),
+        "with another's guard"
+    );
     let look = lanes.look(&key).await.unwrap().unwrap();
     assert_eq!((look.first, look.waiting, look.gone.clone()), (2, 4, vec![3]));
     assert_eq!(look.position(4).unwrap().ahead, 1);
@@ -123,9 +126,9 @@ async fn a_leaver_frees_its_place_and_its_names(config: RedisConfig) {
     assert_eq!(entered_again[0], Entered::InProgress(entered[1]));
     assert!(matches!(entered_again[1], Entered::In(place) if place.number == 7));
     assert_eq!(payloads(&batch(&lanes, &key, 2, None).await), ["2", "4"]);
-    assert!(!lanes.leave(&key, entered[3], None, None).await.unwrap(), "its turn has come");
+    assert!(!lanes.leave(&key, entered[3], None, None, None).await.unwrap(), "its turn has come");
     for place in [entered[4], entered[5]] {
-        assert!(lanes.leave(&key, place, None, None).await.unwrap());
+        assert!(lanes.leave(&key, place, None, None, None).await.unwrap());
     }
     assert_eq!(lanes.waiting("g", &["a".into(), "b".into()]).await.unwrap(), [1, 0]);
     assert_eq!(drain(&lanes, &key, Some(Settlement::default())).await, ["8"]);
@@ -137,7 +140,7 @@ async fn past_the_bound_guests_are_refused_and_owners_are_not(config: RedisConfi
     let entries = [guest(1), guest(2), guest(3), owner(4)];
     let (entered, _) = enter_as(&lanes, &key, &terms, &entries).await;
     assert_eq!(entered[2], Entered::Full { waiting: 2 });
-    assert!(lanes.leave(&key, places(&entered[..1])[0], None, None).await.unwrap());
+    assert!(lanes.leave(&key, places(&entered[..1])[0], None, None, None).await.unwrap());
     let (entered, _) = enter_as(&lanes, &key, &terms, &[guest(5), guest(6)]).await;
     assert_eq!(entered[1], Entered::Full { waiting: 2 });
     assert_eq!(drain(&lanes, &key, None).await, ["4", "2", "5"]);

@@ -22,7 +22,7 @@ async fn every_key_ends_and_an_empty_lane_leaves_little() {
         |n: u64| Entry { claim: Some(format!("{n}").into()), limited: true, ..guarded(n, &format!("{n}")) };
     let (entered, _) = enter_as(&lanes, &key, &terms, &(1..=6).map(entry).collect::<Vec<_>>()).await;
     enter_all(&lanes, &key, &[owner(7), guest(8), owner(9), back(10, Place { epoch: 1, number: 1 })]).await;
-    assert!(lanes.leave(&key, places(&entered)[3], Some("4"), Some("4")).await.unwrap());
+    assert!(lanes.leave(&key, places(&entered)[3], Some("4"), Some("4"), None).await.unwrap());
     batch(&lanes, &key, 1, None).await;
     assert_eq!(endless(&server), [""; 0]);
     let lane_keys = ["flight", "gone", "guards", "guests", "lane", "old", "owners", "runner"];
@@ -51,19 +51,21 @@ async fn every_key_ends_and_an_empty_lane_leaves_little() {
     assert!(matches!(lanes.draw(&key, 1, Some(&settle)).await.unwrap(), Drawn::Nobody));
     let base = "fairlane:slot:{g}";
     let expected = [
-        format!("{base}:after:1:a:1"),
+        format!("{base}:after:a"),
+        format!("{base}:kept:a"),
         format!("{base}:lane:a"),
         format!("{base}:life"),
         format!("{base}:rate"),
     ];
-    assert_eq!(keys(&server)[1..], expected);
-    assert_eq!(keys(&server)[0], "fairlane:slot:groups");
+    let left = keys(&server).into_iter().filter(|key| !key.contains(":left:")).collect::<Vec<_>>();
+    assert_eq!(left[1..], expected);
+    assert_eq!(left[0], "fairlane:slot:groups");
     assert_eq!(endless(&server), [""; 0]);
-    assert!(server.command(&["PTTL", &expected[1]]).number() <= 300_000);
+    assert!(server.command(&["PTTL", &expected[2]]).number() <= 300_000);
     // Looking at an empty lane does not keep it.
-    server.command(&["PEXPIRE", &expected[1], "5000"]);
+    server.command(&["PEXPIRE", &expected[2], "5000"]);
     lanes.look(&key).await.unwrap().unwrap();
-    assert!(server.command(&["PTTL", &expected[1]]).number() <= 5000);
+    assert!(server.command(&["PTTL", &expected[2]]).number() <= 5000);
 }
 
 #[tokio::test]
@@ -72,12 +74,13 @@ async fn a_lane_that_everybody_leaves_is_empty() {
     let (lanes, key) = (process(&on(&server)).await, lane("g", "a"));
     let entered = enter_all(&lanes, &key, &[guarded(1, "ann"), guest(2)]).await;
     for place in entered {
-        assert!(lanes.leave(&key, place, None, None).await.unwrap());
+        assert!(lanes.leave(&key, place, None, None, None).await.unwrap());
     }
     let left = ["fairlane:slot:groups", "fairlane:slot:{g}:lane:a", "fairlane:slot:{g}:life"];
-    assert_eq!(keys(&server), [left[0], left[1], left[2], "fairlane:slot:{g}:runner:a"]);
+    let of_lane = || keys(&server).into_iter().filter(|key| !key.contains(":left:")).collect::<Vec<_>>();
+    assert_eq!(of_lane(), [left[0], left[1], left[2], "fairlane:slot:{g}:runner:a"]);
     assert!(matches!(lanes.draw(&key, 1, None).await.unwrap(), Drawn::Nobody));
-    assert_eq!(keys(&server), left);
+    assert_eq!(of_lane(), left);
     let next = enter_all(&lanes, &key, &[guarded(3, "ann")]).await[0];
     assert_eq!(next.number, 3);
 }
@@ -113,7 +116,7 @@ async fn every_call_is_one_script() {
         let entered = places(&entered);
         lanes.look(&key).await.unwrap();
         lanes.find(&key, entered[9]).await.unwrap();
-        lanes.leave(&key, entered[9], None, None).await.unwrap();
+        lanes.leave(&key, entered[9], None, None, None).await.unwrap();
         lanes.waiting("g", &["a".into()]).await.unwrap();
         lanes.renew(&key).await.unwrap();
         batch(&lanes, &key, 10, None).await;

@@ -43,7 +43,8 @@ fn new_epoch() -> u32 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-const TERMS: Terms = Terms { bound: 100_000, rate: None, floor: 0, epoch: None, known: false };
+const TERMS: Terms =
+    Terms { bound: 100_000, rate: None, floor: 0, epoch: None, known: false, generation: None };
 
 fn guest(request: u64) -> Entry {
     Entry {

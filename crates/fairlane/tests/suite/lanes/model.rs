@@ -1,6 +1,6 @@
 //! Several processes do anything in any order, and every answer is that of a simple model.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fairlane::lanes::{Drawee, Drawn, Entered, Entering, Place, Settlement};
 use testkit::RedisServer;
@@ -36,6 +36,8 @@ struct Model {
     owners: Vec<Person>,
     flight: Vec<Person>,
     guards: HashMap<Box<str>, (Place, u64)>,
+    /// Who left, and is not brought back.
+    left: HashSet<Place>,
     runner: Option<usize>,
     /// Which draw brought what is in flight, and which draw each process heard of last.
     batch: usize,
@@ -57,6 +59,9 @@ impl Model {
             && (request == entry.request || entry.before.is_none())
         {
             return if request == entry.request { Entered::In(place) } else { Entered::InProgress(place) };
+        }
+        if entry.before.is_some_and(|before| self.left.contains(&before)) {
+            return Entered::Left;
         }
         if entry.before.is_none() && entry.side == Side::Guest && self.line.len() >= BOUND {
             return Entered::Full { waiting: self.line.len() };
@@ -247,6 +252,7 @@ impl Story {
         let Some(place) = self.any_place() else { return };
         let model = &mut self.model;
         let gone = model.line.remove(&place);
+        model.left.extend(gone.as_ref().map(|person| person.place));
         let guard = gone.as_ref().and_then(|person| person.guard.clone());
         if let Some(guard) = &guard
             && model.guards.get(guard).is_some_and(|(its, _)| *its == place)
@@ -256,7 +262,8 @@ impl Story {
         if model.is_empty() {
             model.guards.clear();
         }
-        let left = self.processes[process].leave(&self.key, place, guard.as_deref(), None).await.unwrap();
+        let left =
+            self.processes[process].leave(&self.key, place, guard.as_deref(), None, None).await.unwrap();
         assert_eq!(left, gone.is_some(), "{place:?}");
     }
 
@@ -334,7 +341,7 @@ impl Story {
         assert_eq!(busy, !self.model.is_empty());
         for _ in 0..4 {
             let Some(place) = self.any_place() else { return };
-            let found = lanes.find(&self.key, place).await.unwrap();
+            let found = lanes.find(&self.key, place).await.unwrap().filter(|found| !found.left);
             let ahead = found.map(|found| found.position.map(|position| position.ahead));
             assert_eq!(ahead, self.model.ahead(place), "{place:?}");
         }

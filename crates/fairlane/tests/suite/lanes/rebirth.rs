@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairlane::RedisConfig;
-use fairlane::lanes::{Drawn, Entering, Place, Settlement, Terms};
+use fairlane::lanes::{Drawn, Entering, Message, Place, Settlement, Terms};
 use testkit::{RedisCluster, RedisServer, until};
 
 use super::*;
@@ -99,7 +99,7 @@ async fn those_who_come_back_go_in_their_old_order_ahead_of_everybody_new() {
     assert_eq!(other.find(&key, places(&new)[0]).await.unwrap().unwrap().position.unwrap().ahead, 7);
     let refused = enter(&one, &key, &[guarded(100, "4")]).await;
     assert_eq!(refused, [Entered::InProgress(old[3])], "guards came back with them");
-    assert!(one.leave(&key, old[6], Some("7"), None).await.unwrap());
+    assert!(one.leave(&key, old[6], Some("7"), None, None).await.unwrap());
 
     let drawn = everybody(&other, &key).await;
     let order: Vec<_> = drawn.iter().map(|(_, payload, _)| payload.as_str()).collect();
@@ -170,4 +170,28 @@ async fn another_node_of_a_cluster_asks_for_an_epoch() {
     let (entered, _) = enter_as(&lanes, &key, &TERMS, &[guest(3)]).await;
     assert_eq!(places(&entered)[0].number, 3);
     assert!(!needs_epoch(&lanes, &key, &TERMS).await);
+}
+
+#[tokio::test]
+async fn whoever_left_is_not_brought_back() {
+    let server = RedisServer::start();
+    let config = on(&server);
+    let (one, other, key) = (process(&config).await, process(&config).await, lane("g", "a"));
+    let mut messages = one.messages();
+    let stood = enter_all(&one, &key, &[guarded(1, "1"), guarded(2, "2")]).await;
+    // Left at a process that tells the one where the request came in.
+    assert!(other.leave(&key, stood[0], Some("1"), None, Some((one.client(), "gone"))).await.unwrap());
+    let found = other.find(&key, stood[0]).await.unwrap().unwrap();
+    assert_eq!((found.payload.as_str(), found.position, found.left), ("1", None, true));
+    assert!(!other.find(&key, stood[1]).await.unwrap().unwrap().left);
+    loop {
+        match timeout(LONG, messages.recv()).await.unwrap().unwrap() {
+            Message::Said(text) => break assert_eq!(text, "gone"),
+            Message::Connected => {}
+        }
+    }
+    // One that has not heard of it takes it for lost.
+    let again = Entry { before: Some(stood[0]), ..guarded(1, "1") };
+    assert_eq!(enter(&one, &key, &[again]).await, [Entered::Left]);
+    assert_eq!(payloads(&batch(&one, &key, 9, None).await), ["2"]);
 }
