@@ -67,16 +67,16 @@ impl Outcome {
     }
 }
 
-/// Sends every request once, over so many connections, each as soon as its connection is free.
+/// Sends every request once, over so many connections, spread over the servers, each as soon as its connection is free.
 pub async fn closed_loop(
-    server: SocketAddr,
+    servers: &[SocketAddr],
     connections: usize,
     requests: Arc<[Vec<u8>]>,
     expected: u16,
 ) -> Result<Outcome> {
     let mut open = Vec::with_capacity(connections);
-    for _ in 0..connections {
-        open.push(Connection::open(server).await?);
+    for server in servers.iter().cycle().take(connections) {
+        open.push(Connection::open(*server).await?);
     }
     let next = Arc::new(AtomicUsize::new(0));
     let start = Instant::now();

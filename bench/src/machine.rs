@@ -20,6 +20,20 @@ pub fn processor_time(pid: u32) -> Result<std::time::Duration> {
     Ok(std::time::Duration::from_millis(ticks * 10))
 }
 
+/// A process and everything that it has started.
+pub fn with_children(pid: u32) -> Result<Vec<u32>> {
+    let mut family = vec![pid];
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        if parent == Some(pid) {
+            family.push(child);
+        }
+    }
+    Ok(family)
+}
+
 /// Cores and memory, for the head of a report.
 pub fn described() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use booking::decide::Booking;
 use booking::venue::{Kind, Settings, WeekTimes, Zone};
 use booking::*;
 use jiff::{SignedDuration, Timestamp};
@@ -105,6 +106,19 @@ pub fn settings() -> crate::Result<Settings> {
         time_zone: Zone::named("Asia/Seoul").ok_or("no such zone")?,
         times: WeekTimes::daily(11, 20),
         book_ahead_days: 60,
+        requests_per_second: None,
         policy: booking::policy::Policy::default(),
     })
+}
+
+/// The wish of a guest.
+pub fn book(n: u64) -> Action {
+    Action::Book(Box::new(Booking {
+        id: ReservationId(u128::from(n) << 80 | scattered(n) >> 48),
+        name: "Kim Guest".into(),
+        party: 2,
+        payment: Payment::Deposit,
+        order: Arc::from([]),
+        note: None,
+    }))
 }

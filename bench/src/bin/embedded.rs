@@ -18,16 +18,15 @@ use std::time::{Duration, Instant};
 
 use bench::load::{Connection, closed_loop};
 use bench::raw::by_rusqlite;
-use bench::rows::{batches_of, scattered, settings};
+use bench::rows::{batches_of, book, scattered, settings};
 use bench::{Result, machine, median};
-use booking::decide::Booking;
-use booking::{Action, Payment, PersonId, ReservationId, SlotId};
+use booking::{PersonId, SlotId};
 use fairlane::lane::Bounds;
 use jiff::{SignedDuration, Timestamp};
 use maitred::admission::Keys;
 use maitred::clock::Clock;
 use maitred::config::{Config, Flags};
-use maitred::desk::{Answer, Desk, Limits};
+use maitred::desk::{Answer, Desk, Limits, Wish};
 use maitred::server::{Server, open_store};
 use maitred::signing::{Claims, Signer};
 use maitred::venues::Venues;
@@ -146,7 +145,7 @@ async fn through_desk(batch: usize, people: u64, in_line: u64) -> Result<f64> {
     let bounds = Bounds { lane: 200_000, total: 200_000, batch };
     let limits = Limits { bounds, runners: 16 };
     let (desk, runners) =
-        Desk::open(store.clone(), venues, Arc::new(Keys::default()), Clock::System, limits).await?;
+        Desk::open(store.clone(), venues, Arc::new(Keys::default()), Clock::System, limits, None).await?;
     let start = Instant::now();
     let guests: Vec<_> = (0..in_line)
         .map(|guest| {
@@ -154,7 +153,7 @@ async fn through_desk(batch: usize, people: u64, in_line: u64) -> Result<f64> {
             tokio::spawn(async move {
                 let mut seated = 0_u64;
                 for n in (guest..people).step_by(usize::try_from(in_line).unwrap_or(1)) {
-                    let ticket = desk.enter(slot, PersonId(scattered(n)), book(n), None, None)?;
+                    let ticket = desk.enter(wish(slot, n)).await?;
                     ticket.wait(Duration::from_secs(60)).await;
                     seated += u64::from(matches!(ticket.answer(), Some(Answer::Decided(_))));
                 }
@@ -176,15 +175,8 @@ async fn through_desk(batch: usize, people: u64, in_line: u64) -> Result<f64> {
     Ok(people as f64 / took.as_secs_f64())
 }
 
-fn book(n: u64) -> Action {
-    Action::Book(Box::new(Booking {
-        id: ReservationId(u128::from(n) << 80 | scattered(n) >> 48),
-        name: "Kim Guest".into(),
-        party: 2,
-        payment: Payment::Deposit,
-        order: Arc::from([]),
-        note: None,
-    }))
+fn wish(slot: SlotId, n: u64) -> Wish {
+    Wish { slot, person: PersonId(scattered(n)), action: book(n), key: None, rate: None }
 }
 
 /// What was answered must be there, or the figure means nothing.
@@ -269,7 +261,7 @@ fn through_http(
     let server = Served::start(runtime, batch)?;
     let requests = server.requests(people, "wait=10")?;
     let before = machine::processor_time(server.process.id())?;
-    let outcome = runtime.block_on(closed_loop(server.address, connections, requests, 201))?;
+    let outcome = runtime.block_on(closed_loop(&[server.address], connections, requests, 201))?;
     if outcome.others > 0 {
         return Err(format!("{} answers were not 201", outcome.others).into());
     }
@@ -286,12 +278,13 @@ fn memory(runtime: &tokio::runtime::Runtime) -> Result<()> {
     let server = Served::start(runtime, 1_024)?;
     // The first ones pay for what every server needs once.
     let warm_up = server.requests(512, "wait=10")?;
-    runtime.block_on(closed_loop(server.address, 64, warm_up, 201))?;
+    runtime.block_on(closed_loop(&[server.address], 64, warm_up, 201))?;
     let blocker = rusqlite::Connection::open(server.folder.path().join("maitred.db"))?;
     blocker.execute_batch("BEGIN IMMEDIATE")?;
     let requests = server.requests(IN_LINE + 512, "wait=0")?;
     let before = machine::resident(server.process.id())?;
-    let outcome = runtime.block_on(closed_loop(server.address, 64, requests[512..].to_vec().into(), 202))?;
+    let outcome =
+        runtime.block_on(closed_loop(&[server.address], 64, requests[512..].to_vec().into(), 202))?;
     let after = machine::resident(server.process.id())?;
     if outcome.others > 0 {
         return Err(format!("{} answers were not 202", outcome.others).into());

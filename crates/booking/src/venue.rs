@@ -35,7 +35,7 @@ pub struct Venue {
 
 /// What a venue's staff can set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Settings {
     /// What it is called.
     pub name: String,
@@ -49,6 +49,9 @@ pub struct Settings {
     pub times: WeekTimes,
     /// How many days ahead one may book.
     pub book_ahead_days: u16,
+    /// How many people may join its lines in any second (B2); `None` for any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<u32>,
     /// Deposits, refunds, holds.
     pub policy: Policy,
 }
@@ -317,6 +320,7 @@ mod tests {
                 time_zone: Zone::named("Asia/Seoul").unwrap(),
                 times: WeekTimes::daily(11, 14),
                 book_ahead_days: 60,
+                requests_per_second: None,
                 policy: Policy::default(),
             },
             menu: vec![],

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use confique::{Config as _, Layer as _};
+use fairlane::{RedisConfig, Topology};
 use store::Database;
 use store::postgres::Options;
 
@@ -21,10 +22,16 @@ pub struct Config {
     pub data: PathBuf,
     /// The URL of a PostgreSQL database, instead of one in the folder.
     #[config(env = "MAITRED_DATABASE")]
-    pub database: Option<DatabaseUrl>,
+    pub database: Option<SecretUrl>,
     /// Connections to PostgreSQL at the same time.
     #[config(env = "MAITRED_DATABASE_CONNECTIONS", default = 8)]
     pub database_connections: usize,
+    /// The URL of a Redis server, to share lines with other processes; several with commas between are nodes of a cluster.
+    #[config(env = "MAITRED_REDIS")]
+    pub redis: Option<SecretUrl>,
+    /// What several URLs of Redis are: `cluster`, `replicas` (one primary and its replicas) or `sentinel:NAME`.
+    #[config(env = "MAITRED_REDIS_KIND", default = "cluster")]
+    pub redis_kind: RedisKind,
     /// The lines.
     #[config(nested)]
     pub lane: Lane,
@@ -39,20 +46,55 @@ pub struct Config {
     pub log: Log,
 }
 
-/// The URL of a database. It may hold a password, so it is never printed as it is.
+/// The URL of a server. It may hold a password, so it is never printed as it is.
 #[derive(Clone, serde::Deserialize)]
 #[serde(transparent)]
-pub struct DatabaseUrl(String);
+pub struct SecretUrl(String);
 
-impl From<String> for DatabaseUrl {
+impl From<String> for SecretUrl {
     fn from(url: String) -> Self {
         Self(url)
     }
 }
 
-impl std::fmt::Debug for DatabaseUrl {
+impl std::fmt::Debug for SecretUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("(set)")
+    }
+}
+
+/// What several URLs of Redis are.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub enum RedisKind {
+    /// Nodes of a Redis Cluster.
+    Cluster,
+    /// A primary and its replicas.
+    Replicas,
+    /// Sentinels, and what they call the primary.
+    Sentinel(String),
+}
+
+impl TryFrom<String> for RedisKind {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.split_once(':') {
+            None if text == "cluster" => Ok(Self::Cluster),
+            None if text == "replicas" => Ok(Self::Replicas),
+            Some(("sentinel", name)) if !name.is_empty() => Ok(Self::Sentinel(name.to_owned())),
+            _ => Err("it must be cluster, replicas or sentinel:NAME"),
+        }
+    }
+}
+
+impl std::fmt::Display for RedisKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cluster => f.write_str("cluster"),
+            Self::Replicas => f.write_str("replicas"),
+            Self::Sentinel(name) => write!(f, "sentinel:{name}"),
+        }
     }
 }
 
@@ -140,7 +182,11 @@ pub struct Flags {
     /// The URL of a PostgreSQL database, instead of one in the folder: postgres://USER:PASSWORD@HOST/DATABASE. Other users
     /// of the machine can read it here; MAITRED_DATABASE is more discreet
     #[arg(long, value_name = "URL")]
-    pub database: Option<DatabaseUrl>,
+    pub database: Option<SecretUrl>,
+    /// The URL of a Redis server, to share lines with other processes: redis://HOST:PORT; several with commas between are
+    /// nodes of a cluster. MAITRED_REDIS is more discreet
+    #[arg(long, value_name = "URL")]
+    pub redis: Option<SecretUrl>,
     /// A TOML file with settings [default: ./maitred.toml if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -166,6 +212,7 @@ impl Config {
         said.listen = flags.listen;
         said.data = flags.data.clone();
         said.database = flags.database.clone();
+        said.redis = flags.redis.clone();
         let file = match &flags.config {
             Some(path) if !path.exists() => bail!("there is no configuration file {}", path.display()),
             Some(path) => path.as_path(),
@@ -181,6 +228,7 @@ impl Config {
             "database_connections must be between 1 and 1000"
         );
         self.store()?;
+        self.redis()?;
         ensure!(self.lane.max_waiting >= 1, "lane.max_waiting must be at least 1");
         ensure!(self.lane.max_total >= 1, "lane.max_total must be at least 1");
         ensure!((1..=10_000).contains(&self.lane.max_batch), "lane.max_batch must be between 1 and 10000");
@@ -207,6 +255,31 @@ impl Config {
         Ok(Database::Postgres(options.with_connections(self.database_connections)))
     }
 
+    /// Where lines are shared, if they are.
+    pub fn redis(&self) -> anyhow::Result<Option<RedisConfig>> {
+        let Some(SecretUrl(urls)) = &self.redis else { return Ok(None) };
+        ensure!(
+            self.database.is_some(),
+            "redis shares lines between processes, and so needs a database they share: set --database too"
+        );
+        let urls: Vec<_> = urls.split(',').map(|url| url.trim().to_owned()).collect();
+        let good = |url: &String| {
+            ["redis://", "rediss://"]
+                .iter()
+                .any(|scheme| url.strip_prefix(scheme).is_some_and(|host| !host.is_empty()))
+        };
+        ensure!(urls.iter().all(good), "redis is wrong: a URL of it is written redis://HOST:PORT");
+        let topology = match (&self.redis_kind, urls.as_slice()) {
+            (RedisKind::Sentinel(primary), _) => {
+                Topology::Sentinel { sentinels: urls, primary: primary.clone() }
+            }
+            (_, [url]) => Topology::Single(url.clone()),
+            (RedisKind::Cluster, _) => Topology::Cluster(urls),
+            (RedisKind::Replicas, _) => Topology::Replicated(urls),
+        };
+        Ok(Some(RedisConfig::new(topology).with_prefix("maitred").with_attempts(1).with_connect_later()))
+    }
+
     /// The effective values as TOML, without secrets.
     pub fn shown(&self) -> String {
         let database = match self.store() {
@@ -224,13 +297,18 @@ impl Config {
             LogFormat::Text => "text",
             LogFormat::Json => "json",
         };
+        let redis = match &self.redis {
+            Some(_) => "# redis is set and not shown",
+            None => "# redis is not used: lines are kept in this process",
+        };
         format!(
-            "listen = \"{}\"\ndata = {:?}\n{database}\ndatabase_connections = {}\n\n[lane]\nmax_waiting = {}\nmax_total = {}\nmax_batch = {}\nrunners = {}\n\n\
+            "listen = \"{}\"\ndata = {:?}\n{database}\ndatabase_connections = {}\n{redis}\nredis_kind = \"{}\"\n\n[lane]\nmax_waiting = {}\nmax_total = {}\nmax_batch = {}\nrunners = {}\n\n\
              [http]\nmax_connections = {}\nhead_seconds = {}\n\n[token]\nseconds = {}\n{key}\n\n\
              [log]\nfilter = {:?}\nformat = \"{format}\"\n",
             self.listen,
             self.data,
             self.database_connections,
+            self.redis_kind,
             self.lane.max_waiting,
             self.lane.max_total,
             self.lane.max_batch,

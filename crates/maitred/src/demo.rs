@@ -65,6 +65,7 @@ fn venues() -> [(Settings, Vec<MenuItem>); 3] {
         time_zone: seoul(),
         times: WeekTimes::daily(first, last),
         book_ahead_days: 60,
+        requests_per_second: None,
         policy: Policy::default(),
     };
     let tables = [2, 2, 2, 2, 4, 4, 4, 4, 6, 8].into_iter().zip(1..);

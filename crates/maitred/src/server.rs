@@ -101,6 +101,8 @@ pub async fn signer(config: &Config) -> anyhow::Result<Signer> {
 impl Server {
     /// Starts serving over a store.
     pub async fn start(config: &Config, store: Store, clock: Clock) -> anyhow::Result<Self> {
+        // First, so that nothing goes uncounted.
+        let metrics = recorder();
         let store = Arc::new(store);
         let venues = Arc::new(Venues::new(store.clone()));
         let keys = Arc::new(Keys::default());
@@ -110,8 +112,17 @@ impl Server {
             batch: config.lane.max_batch,
         };
         let limits = desk::Limits { bounds, runners: config.lane.runners };
+        let shared = match config.redis()? {
+            Some(redis) => Some(fairlane::Client::redis(redis).await?.lanes("lane")),
+            None => None,
+        };
+        let clock = match (clock, &config.database) {
+            (Clock::System, Some(_)) => Clock::Database(Arc::default()),
+            (clock, _) => clock,
+        };
+        clock.follow(&store).await?;
         let (desk, runners) =
-            Desk::open(store.clone(), venues.clone(), keys.clone(), clock.clone(), limits).await?;
+            Desk::open(store.clone(), venues.clone(), keys.clone(), clock.clone(), limits, shared).await?;
         let stopping = CancellationToken::new();
         let app = Arc::new(App {
             admission: Admission::new(desk.clone(), store.clone(), keys),
@@ -122,7 +133,7 @@ impl Server {
             signer: signer(config).await?,
             passwords: Passwords::default(),
             token_lifetime: config.token_lifetime(),
-            metrics: recorder(),
+            metrics,
             stopping: stopping.clone(),
         });
         let listener = listen(config.listen)?;

@@ -133,6 +133,14 @@ impl Postgres {
         }
     }
 
+    /// Its process id.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn id(&self) -> u32 {
+        self.pid().parse().expect("it has been started")
+    }
+
     /// Where it listens.
     pub fn port(&self) -> u16 {
         self.port

@@ -42,6 +42,7 @@ impl World {
             time_zone: Zone::named("Asia/Seoul").unwrap(),
             times: WeekTimes::daily(11, 20),
             book_ahead_days: 60,
+            requests_per_second: None,
             policy: Policy::default(),
         };
         let venue = Venue { id: VenueId(1), version: 1, settings, menu: vec![], staff: vec![] };

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use booking::PersonId;
 use tokio::sync::OnceCell;
 
-use super::{Admitted, Turned};
-use crate::desk::{Key, Ticket};
+use super::Admitted;
+use crate::desk::{Key, Ticket, Turned};
 
 /// The key was used for another request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,31 +1,22 @@
 //! Admission: who may stand in line, and who stands there already. It comes before any lane, and holds nothing while
 //! people wait.
 
-mod guard;
 mod keys;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use booking::{Action, PersonId, ReservationId, SlotId, TicketId};
-use fairlane::lane::Refused;
-use store::{Error, Overdue, Store};
+use booking::{Action, PersonId, SlotId, TicketId};
+use store::{Overdue, Store};
 
-pub use guard::{Guard, Hold};
 pub use keys::{Keys, Taken};
 
-use crate::desk::{Desk, Key, Ticket};
-
-/// How long the guard stands after a success (A5).
-const AFTER_SUCCESS: Duration = Duration::from_secs(5);
+use crate::desk::{Desk, Key, Ticket, Turned, Wish};
 
 /// The admission in front of one desk.
 pub struct Admission {
     desk: Arc<Desk>,
     store: Arc<Store>,
     keys: Arc<Keys>,
-    booking: Arc<Guard<(PersonId, SlotId)>>,
-    managing: Arc<Guard<ReservationId>>,
 }
 
 /// Somebody has a place, or had one already.
@@ -37,44 +28,22 @@ pub enum Admitted {
     Before(TicketId),
 }
 
-/// Why somebody has no place.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum Turned {
-    /// The same person has a request for the same thing under way (A5).
-    #[error("a request is in progress")]
-    InProgress(TicketId),
-    /// The key was used for another request.
-    #[error("the key was used for another request")]
-    KeyMismatch,
-    /// The line is full, or closed.
-    #[error(transparent)]
-    Line(#[from] Refused),
-    /// The store did not answer.
-    #[error(transparent)]
-    Store(#[from] Error),
-}
-
 impl Admission {
     /// The admission in front of a desk, sharing its keys.
     pub fn new(desk: Arc<Desk>, store: Arc<Store>, keys: Arc<Keys>) -> Self {
-        Self { desk, store, keys, booking: Guard::new(AFTER_SUCCESS), managing: Guard::new(Duration::ZERO) }
+        Self { desk, store, keys }
     }
 
     /// A guest asks for a place. With a key, the same request has one place and one answer, however often it comes.
-    pub async fn book(
-        &self,
-        slot: SlotId,
-        person: PersonId,
-        action: Action,
-        key: Option<Key>,
-    ) -> Result<Admitted, Turned> {
-        let Some(key) = key else { return self.enter_once(slot, person, action, None) };
+    pub async fn book(&self, wish: Wish) -> Result<Admitted, Turned> {
+        let Some(key) = wish.key.clone() else { return self.desk.enter(wish).await.map(Admitted::InLine) };
+        let person = wish.person;
         let claim = self.keys.claim(person, &key).map_err(|Taken| Turned::KeyMismatch)?;
         let first = || async {
             match self.store.request_key(person, key.text.to_string()).await? {
                 Some(known) if known.body == key.body => Ok(Admitted::Before(known.ticket)),
                 Some(_) => Err(Turned::KeyMismatch),
-                None => self.enter_once(slot, person, action, Some(key.clone())),
+                None => self.desk.enter(wish).await.map(Admitted::InLine),
             }
         };
         let admitted = claim.get_or_init(first).await.clone();
@@ -93,45 +62,23 @@ impl Admission {
         Ok(known.filter(|known| known.body == key.body).map(|known| Admitted::Before(known.ticket)))
     }
 
-    fn enter_once(
+    /// Somebody asks for something about a reservation, in the lane of this slot.
+    pub async fn manage(
         &self,
         slot: SlotId,
         person: PersonId,
-        action: Action,
-        key: Option<Key>,
-    ) -> Result<Admitted, Turned> {
-        let enter = |hold| self.desk.enter(slot, person, action, key, Some(hold)).map_err(Turned::from);
-        self.booking.guarded((person, slot), enter, Turned::InProgress).map(Admitted::InLine)
-    }
-
-    /// Somebody asks for something about a reservation, in the lane of this slot; one thing at a time, so that nobody can
-    /// crowd the side of a lane that goes first.
-    pub fn manage(
-        &self,
-        slot: SlotId,
-        person: PersonId,
-        reservation: ReservationId,
         action: Action,
     ) -> Result<Arc<Ticket>, Turned> {
-        let enter = |hold| self.desk.enter(slot, person, action, None, Some(hold)).map_err(Turned::from);
-        self.managing.guarded(reservation, enter, Turned::InProgress)
+        self.desk.enter(Wish { slot, person, action, key: None, rate: None }).await
     }
 
-    /// A hold has run out, and somebody tidies up. It stands in nobody's way.
-    pub fn expire(&self, hold: Overdue) -> Result<Arc<Ticket>, Turned> {
-        let action = Action::Expire { reservation: hold.reservation };
-        Ok(self.desk.enter(hold.slot, hold.person, action, None, None)?)
+    /// A hold has run out, and somebody tidies up.
+    pub async fn expire(&self, hold: Overdue) -> Result<Arc<Ticket>, Turned> {
+        self.manage(hold.slot, hold.person, Action::Expire { reservation: hold.reservation }).await
     }
 
-    /// Lets a person ask again for a slot that they have given up.
-    pub fn clear(&self, person: PersonId, slot: SlotId) {
-        self.booking.clear(&(person, slot));
-    }
-
-    /// Forgets guards whose time is over, and keys that nobody came back for.
+    /// Forgets keys that nobody came back for.
     pub fn tidy(&self) {
         self.keys.tidy();
-        self.booking.tidy();
-        self.managing.tidy();
     }
 }

@@ -1,38 +1,58 @@
 //! Answers from the log: for tickets that were decided before, by this process or by another.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use booking::{Outcome, Refusal, TicketId};
+use booking::{Outcome, Refusal, Reservation, TicketId};
 use store::{Error, Logged};
 
 use super::{Answer, Desk, Settled, Ticket};
 
+/// A decision from the log, with the reservation that it is about.
+fn settled(logged: Logged, reservation: Option<Arc<Reservation>>) -> Settled {
+    let Logged { decision, decided_at, batch } = logged;
+    let outcome = match (decision.refused, reservation) {
+        (Some(refusal), _) => Outcome::Refused(refusal),
+        (None, Some(reservation)) => Outcome::Done(reservation),
+        (None, None) => Outcome::Refused(Refusal::NotFound),
+    };
+    Settled { outcome, decision, decided_at, batch }
+}
+
 impl Desk {
     /// A decision from the log, with the reservation as it is now.
     pub async fn recall(&self, logged: Logged) -> Result<Settled, Error> {
-        let Logged { decision, decided_at, batch } = logged;
-        let outcome = match (decision.refused, decision.reservation) {
-            (Some(refusal), _) => Outcome::Refused(refusal),
-            (None, Some(id)) => match self.store.reservation(id).await? {
-                Some(reservation) => Outcome::Done(Arc::new(reservation)),
-                None => Outcome::Refused(Refusal::NotFound),
-            },
-            (None, None) => Outcome::Refused(Refusal::NotFound),
+        let reservation = match logged.decision.reservation {
+            Some(id) => self.store.reservation(id).await?.map(Arc::new),
+            None => None,
         };
-        Ok(Settled { outcome, decision, decided_at, batch })
+        Ok(settled(logged, reservation))
     }
 
     /// Answers everybody whose decision is in the log already, and leaves them out of the batch.
     pub(super) async fn answer_decided(&self, people: &mut Vec<Arc<Ticket>>) -> Result<(), Error> {
-        // A batch is stored whole or not at all, so its first ticket tells for all of them.
-        let Some(first) = people.first().map(|ticket| ticket.id()) else { return Ok(()) };
-        if self.store.decided(first).await?.is_none() {
+        let tickets = people.iter().map(|ticket| ticket.id()).collect();
+        let logged = self.store.decided_among(tickets).await?;
+        if logged.is_empty() {
             return Ok(());
         }
-        let tickets: Vec<_> = people.iter().map(|ticket| ticket.id()).collect();
-        for ticket in tickets {
-            self.answer_from_log(people, ticket, ticket).await?;
-        }
+        let won = logged.iter().filter_map(|logged| logged.decision.reservation).collect();
+        let won = self.store.reservations(won).await?;
+        let won: HashMap<_, _> = won.into_iter().map(|won| (won.id, Arc::new(won))).collect();
+        let decided = logged.into_iter().filter_map(|logged| Some((logged.decision.ticket?, logged)));
+        let mut decided: HashMap<_, _> = decided.collect();
+        people.retain(|ticket| {
+            let Some(logged) = decided.remove(&ticket.id()) else { return true };
+            if logged.decision.person != ticket.command.person {
+                // Redis has given one number to two people, because it forgot the first: nothing of this one is known.
+                tracing::error!(ticket = %ticket.id(), "a number was given out twice");
+                self.settle(ticket, Answer::Failed);
+                return false;
+            }
+            let reservation = logged.decision.reservation.and_then(|id| won.get(&id).cloned());
+            self.settle(ticket, Answer::Decided(Box::new(settled(logged, reservation))));
+            false
+        });
         Ok(())
     }
 
@@ -41,6 +61,7 @@ impl Desk {
     pub(super) async fn answer_from_key(
         &self,
         people: &mut Vec<Arc<Ticket>>,
+        behind: &mut Vec<Arc<Ticket>>,
         id: TicketId,
     ) -> Result<(), Error> {
         let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return Ok(()) };
@@ -53,7 +74,12 @@ impl Desk {
                 self.settle(&people.remove(at), Answer::KeyMismatch);
                 Ok(())
             }
-            None => Ok(()),
+            None => {
+                // Nobody has stored it, so two of the same batch have it: the later one asks again once the first has.
+                let later = people.remove(at);
+                behind.push(later);
+                Ok(())
+            }
         }
     }
 

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use booking::decide::Known;
-use booking::{Decision, Outcome, Refusal, Slot, SlotId, TicketId, When, decide};
+use booking::{Change, Decision, Outcome, Refusal, Slot, SlotId, TicketId, When, decide};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use store::{Batch, CommitError, Error, RequestKey, StoredKey};
 use tokio::time::Instant;
 
+use super::guards::Name;
 use super::{Answer, Desk, Settled, Ticket};
 
 /// How long a batch may fail before those who wait in the call are let go.
@@ -32,7 +33,7 @@ pub(super) async fn run(desk: Arc<Desk>) {
         let (people, slot) = turn.draw();
         let serving = desk.serve(*turn.key(), people.clone(), slot, drawn);
         match AssertUnwindSafe(serving).catch_unwind().await {
-            Ok(slot) => turn.finish(slot),
+            Ok((slot, _)) => turn.finish(slot),
             Err(_) => {
                 tracing::error!(slot = ?turn.key(), people = people.len(), "a batch died");
                 let unanswered = people.iter().filter(|ticket| ticket.answer().is_none());
@@ -44,22 +45,31 @@ pub(super) async fn run(desk: Arc<Desk>) {
 }
 
 impl Desk {
-    /// Serves a batch to the end; the slot as it is then.
-    async fn serve(
+    /// Serves a batch to the end; the slot as it is then, and which guards ended because a place was given up.
+    pub(super) async fn serve(
         &self,
         id: SlotId,
         mut people: Vec<Arc<Ticket>>,
         mut cached: Option<Slot>,
         drawn: Timestamp,
-    ) -> Option<Slot> {
+    ) -> (Option<Slot>, Vec<Name>) {
         let started = Instant::now();
         let (mut foregone, mut made) = (HashMap::new(), HashSet::new());
-        let (mut pause, mut stale, mut trouble, mut unsure) = (FIRST_PAUSE, 0, None, false);
-        while !people.is_empty() {
+        let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
+        // Whoever stood elsewhere before may have been decided there.
+        let mut unsure = people.iter().any(|ticket| ticket.again.load(Ordering::Acquire));
+        // Who asks with a key that somebody of the same batch has as well, and all whose guards ended.
+        let (mut behind, mut freed) = (Vec::new(), Vec::new());
+        loop {
+            if people.is_empty() {
+                people.append(&mut behind);
+            }
+            if people.is_empty() {
+                return (cached, freed);
+            }
             if unsure {
                 // A commit that was sent and not heard of may still make its way, so this is asked before every attempt.
                 match self.resolve(id, &mut people).await {
-                    Ok(slot) if people.is_empty() => return Some(slot),
                     Ok(slot) => cached = Some(slot),
                     Err(_) => {
                         self.stumble(&people, started, &mut pause, &mut trouble).await;
@@ -67,15 +77,25 @@ impl Desk {
                     }
                 }
             }
+            if people.is_empty() {
+                continue;
+            }
             let attempt = self.attempt(id, &people, cached.take(), (&foregone, &made), drawn);
             let attempt = watch(attempt, started, &people).await;
             match attempt {
-                Ok(slot) => return Some(slot),
+                Ok((slot, given_up)) => {
+                    cached = Some(slot);
+                    freed.extend(given_up);
+                    people.clear();
+                }
                 Err(CommitError::Stale) => {
                     metrics::counter!("maitred_stale_batches_total").increment(1);
                     stale += 1;
+                    // Whoever was faster may have decided some of the same people: a successor that took them for ours.
+                    unsure = true;
                     if stale > 3 {
-                        rest(&mut pause).await;
+                        // Not for long: processes that compete for a slot should take turns.
+                        tokio::time::sleep(Duration::from_millis(rand::random_range(1..20))).await;
                     }
                     // Whether it was the venue or the slot: both are read again. A store in trouble shows next time.
                     let _ = self.venues.refresh(id.venue()).await;
@@ -99,7 +119,7 @@ impl Desk {
                     }
                 }
                 Err(CommitError::KeyUsed(ticket)) => {
-                    if self.answer_from_key(&mut people, ticket).await.is_err() {
+                    if self.answer_from_key(&mut people, &mut behind, ticket).await.is_err() {
                         rest(&mut pause).await;
                     }
                 }
@@ -115,7 +135,6 @@ impl Desk {
                 }
             }
         }
-        None
     }
 
     /// Pauses after trouble with the store, and lets go of those who have waited in the call for long.
@@ -152,7 +171,7 @@ impl Desk {
         cached: Option<Slot>,
         (foregone, made): (&HashMap<TicketId, Refusal>, &HashSet<TicketId>),
         drawn: Timestamp,
-    ) -> Result<Slot, CommitError> {
+    ) -> Result<(Slot, Vec<Name>), CommitError> {
         let venue =
             self.venues.get(id.venue()).await?.ok_or(Error::Unreadable { what: "the venue of a slot" })?;
         let mut slot = match cached {
@@ -165,6 +184,7 @@ impl Desk {
         // A hold that was kept waiting by the store runs from now; who had expired is judged by when the batch was drawn.
         let when = When { drawn, decided: self.clock.now() };
         let decided = decide(&mut slot, &venue, &known, commands, when);
+        let freed: Vec<_> = decided.changes.changed.iter().filter_map(given_up).collect();
         let batch = Batch {
             slot: id,
             slot_version: slot.version,
@@ -176,11 +196,12 @@ impl Desk {
         };
         let committing = Instant::now();
         slot.version = self.store.commit(batch).await?;
+        freed.iter().for_each(|name| self.guards.clear(*name));
         metrics::histogram!("maitred_commit_seconds").record(committing.elapsed());
         #[expect(clippy::cast_precision_loss, reason = "a batch is shorter than 2^52")]
         metrics::histogram!("maitred_batch_size").record(people.len() as f64);
         self.answer(people, decided.outcomes, decided.decisions, when.decided, slot.version);
-        Ok(slot)
+        Ok((slot, freed))
     }
 
     /// The reservations that the batch is about and that hold no place here, as they are in the store; also those that these
@@ -217,6 +238,13 @@ impl Desk {
             self.settle(ticket, Answer::Decided(Box::new(Settled { outcome, decision, decided_at, batch })));
         }
     }
+}
+
+/// Whose guard ends because they have given up a place: they may ask for it again at once.
+fn given_up(change: &Change) -> Option<Name> {
+    let after = &change.after;
+    let left = change.from_slot.or_else(|| (!after.status().holds_places()).then_some(after.slot))?;
+    Some(Name::Place(left, after.person))
 }
 
 /// A batch that cannot be stored, counted until it could be or was given up.

@@ -2,7 +2,7 @@
 //! answer, from any connection.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use booking::{Command, Decision, Outcome, TicketId};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::admission::Hold;
+use super::guards::Name;
 
 /// A place in line.
 pub struct Ticket {
@@ -20,9 +20,21 @@ pub struct Ticket {
     pub key: Option<Box<Key>>,
     /// When it entered, by the monotonic clock: for measuring, not for deciding.
     pub since: Instant,
-    /// What stops the same person from asking twice, until there is an answer.
-    hold: OnceLock<Hold>,
+    /// The process that took the request, unless it was this one.
+    pub(super) origin: Option<Box<str>>,
+    /// Names the request, however often it is sent.
+    pub(super) request: u64,
+    /// Its number in a lane of this process; 0 while it stands in a shared one.
+    pub(super) here: AtomicU64,
+    /// The life of the shared lane in which it stands.
+    pub(super) life: AtomicU32,
+    /// It is being decided by this process.
+    pub(super) in_hand: AtomicBool,
+    /// It has stood elsewhere before, so it may have been decided.
+    pub(super) again: AtomicBool,
     answer: OnceLock<Answer>,
+    /// Those who wait in the call are let go.
+    let_go: AtomicBool,
     stalled: AtomicBool,
     changed: Notify,
 }
@@ -49,6 +61,12 @@ pub enum Answer {
     Failed,
 }
 
+impl Answer {
+    pub(super) fn is_won(&self) -> bool {
+        matches!(self, Self::Decided(settled) if matches!(settled.outcome, Outcome::Done(_)))
+    }
+}
+
 /// A decision, with what is needed to explain it.
 #[derive(Debug, Clone)]
 pub struct Settled {
@@ -73,13 +91,19 @@ pub enum Waited<'a> {
 }
 
 impl Ticket {
-    pub(super) fn new(command: Command, key: Option<Key>, hold: Option<Hold>) -> Self {
+    pub(super) fn new(command: Command, key: Option<Key>, request: u64) -> Self {
         Self {
             command,
             key: key.map(Box::new),
             since: Instant::now(),
-            hold: hold.map_or_else(OnceLock::new, OnceLock::from),
+            origin: None,
+            request,
+            here: AtomicU64::new(0),
+            life: AtomicU32::new(0),
+            in_hand: AtomicBool::new(false),
+            again: AtomicBool::new(false),
             answer: OnceLock::new(),
+            let_go: AtomicBool::new(false),
             stalled: AtomicBool::new(false),
             changed: Notify::new(),
         }
@@ -88,6 +112,16 @@ impl Ticket {
     /// Which ticket.
     pub fn id(&self) -> TicketId {
         self.command.ticket
+    }
+
+    /// What nobody else can ask for meanwhile.
+    pub(super) fn name(&self) -> Name {
+        Name::of(self.command.ticket.slot, self.command.person, &self.command.action)
+    }
+
+    /// Whether it stands in a shared lane and this process is not deciding it.
+    pub(super) fn stands_elsewhere(&self) -> bool {
+        self.here.load(Ordering::Acquire) == 0 && !self.in_hand.load(Ordering::Acquire)
     }
 
     /// The answer, if there is one.
@@ -106,7 +140,8 @@ impl Ticket {
             if self.stalled.load(Ordering::Acquire) {
                 return Waited::Stalled;
             }
-            if patience.is_zero() || tokio::time::timeout_at(deadline, changed).await.is_err() {
+            let over = patience.is_zero() || self.let_go.load(Ordering::Acquire);
+            if over || tokio::time::timeout_at(deadline, changed).await.is_err() {
                 return self.answer.get().map_or(Waited::StillWaiting, Waited::Answered);
             }
         }
@@ -120,15 +155,21 @@ impl Ticket {
         }
     }
 
-    /// Answers, once; and lets the same person ask again, at once after a refusal and a while after a success.
-    pub(super) fn settle(&self, answer: Answer) {
-        let won = matches!(&answer, Answer::Decided(settled) if matches!(settled.outcome, Outcome::Done(_)));
-        if self.answer.set(answer).is_ok() {
-            if let Some(hold) = self.hold.get() {
-                hold.end(won);
-            }
+    /// Answers, unless it has been answered; `ended` hears whether it won before anybody who waits does.
+    pub(super) fn settle(&self, answer: Answer, ended: impl FnOnce(bool)) -> bool {
+        let won = answer.is_won();
+        let first = self.answer.set(answer).is_ok();
+        if first {
+            ended(won);
             self.changed.notify_waiters();
         }
+        first
+    }
+
+    /// Ends the waiting in the call: others will decide it, and the ticket keeps the place.
+    pub(super) fn let_go(&self) {
+        self.let_go.store(true, Ordering::Release);
+        self.changed.notify_waiters();
     }
 
     /// Lets go of those who wait in the call, because it may take long.

@@ -1,6 +1,7 @@
 //! All tickets that this process can answer from memory: those in line, and those decided in the last while.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ const SHARDS: usize = 64;
 
 pub(super) struct Tickets {
     shards: Box<[Mutex<Shard>]>,
+    /// How many have no answer.
+    open: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -28,7 +31,7 @@ struct Shard {
 
 impl Tickets {
     pub(super) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), open: AtomicUsize::new(0) }
     }
 
     fn shard(&self, id: TicketId) -> MutexGuard<'_, Shard> {
@@ -37,8 +40,19 @@ impl Tickets {
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn insert(&self, ticket: Arc<Ticket>) {
-        self.shard(ticket.id()).tickets.insert(ticket.id(), ticket);
+    /// Keeps a ticket; the one that is here already, if there is one.
+    pub(super) fn keep(&self, ticket: Arc<Ticket>) -> Arc<Ticket> {
+        let mut shard = self.shard(ticket.id());
+        let kept = shard.tickets.entry(ticket.id()).or_insert_with(|| {
+            self.open.fetch_add(1, Ordering::Relaxed);
+            ticket
+        });
+        kept.clone()
+    }
+
+    /// How many have no answer.
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     pub(super) fn get(&self, id: TicketId) -> Option<Arc<Ticket>> {
@@ -48,6 +62,11 @@ impl Tickets {
     /// Notes that a ticket has its answer, and forgets what is too old or too much; those are returned.
     pub(super) fn decided(&self, id: TicketId) -> Vec<Arc<Ticket>> {
         let mut shard = self.shard(id);
+        if !shard.tickets.contains_key(&id) {
+            // Somebody else's, whom this process only decided.
+            return Vec::new();
+        }
+        self.open.fetch_sub(1, Ordering::Relaxed);
         shard.decided.push_back((Instant::now(), id));
         shard.forget()
     }

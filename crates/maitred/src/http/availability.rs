@@ -94,8 +94,11 @@ pub async fn day(
     let now = app.clock.now();
     let taken = taken(&app, &venue, date, date).await?;
     let inventory = &venue.settings.inventory;
-    let slots = venue.settings.times.on(date.weekday()).iter().filter_map(|&time| {
-        let slot = venue.slot(date, time, now).ok()?;
+    let times = venue.settings.times.on(date.weekday()).iter();
+    let offered = times.filter_map(|&time| Some((time, venue.slot(date, time, now).ok()?)));
+    let (times, slots): (Vec<_>, Vec<_>) = offered.unzip();
+    let waiting = app.desk.waiting_for(&slots).await;
+    let slots = times.into_iter().zip(slots).zip(waiting).map(|((time, slot), waiting_count)| {
         let taken = taken.get(&slot);
         let tables = match inventory {
             Inventory::Tables { tables } => Some(tables),
@@ -108,13 +111,8 @@ pub async fn day(
                 .map(|t| TableState { number: t.number, seats: t.seats, free: free(t.number) })
                 .collect()
         });
-        Some(SlotView {
-            time,
-            capacity: inventory.capacity(),
-            remaining: remaining(inventory, taken),
-            waiting_count: app.desk.waiting(slot),
-            tables,
-        })
+        let remaining = remaining(inventory, taken);
+        SlotView { time, capacity: inventory.capacity(), remaining, waiting_count, tables }
     });
     Ok(axum::Json(List::whole(slots.collect())))
 }

@@ -23,13 +23,15 @@ pub async fn live() -> axum::Json<Health> {
     axum::Json(Health { status: "live" })
 }
 
-/// The database can be written to, and nobody waits for a batch that could not be stored.
+/// The database can be written to, and nobody waits for a batch that could not be stored. `degraded` while lines that
+/// should be shared over Redis are kept in this process: booking goes on, in order of arrival at each process.
 #[utoipa::path(get, path = "/health/ready", tag = "operations",
     responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
 pub async fn ready(State(app): State<Arc<App>>) -> Result<axum::Json<Health>, Problem> {
     match tokio::time::timeout(Duration::from_secs(1), app.store.ping()).await {
         Ok(Ok(())) if !app.stopping.is_cancelled() && !app.desk.is_in_trouble() => {
-            Ok(axum::Json(Health { status: "ready" }))
+            let status = if app.desk.is_degraded() { "degraded" } else { "ready" };
+            Ok(axum::Json(Health { status }))
         }
         _ => Err(Problem::unavailable()),
     }

@@ -19,8 +19,7 @@ use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::{in_line, slot, turned, venue};
 use super::tickets::TicketView;
 use super::views::ReservationView;
-use crate::admission::Turned;
-use crate::desk::{Answer, Found, Waited};
+use crate::desk::{Answer, Found, Turned, Waited};
 use crate::fresh;
 
 /// How long somebody who has a place waits in the call.
@@ -89,7 +88,7 @@ async fn manage(
         let (reservation, by) = find(app, guest, id, role).await?;
         let (slot, action) = wanted(&reservation, by);
         let verdict = action.verdict();
-        let ticket = match app.admission.manage(slot, guest.id, id, action) {
+        let ticket = match app.admission.manage(slot, guest.id, action).await {
             Ok(ticket) => ticket,
             Err(Turned::InProgress(first)) => {
                 last = after(app, first, verdict).await?;
@@ -101,7 +100,9 @@ async fn manage(
             Waited::Answered(Answer::Decided(settled)) => settled,
             Waited::Answered(_) => return Err(Problem::internal().about(ticket.id())),
             Waited::Stalled => return Err(Problem::unavailable().about(ticket.id())),
-            Waited::StillWaiting => return Ok(Managed::InLine(in_line(app, &ticket, Language::default()))),
+            Waited::StillWaiting => {
+                return Ok(Managed::InLine(in_line(app, &ticket, Language::default()).await));
+            }
         };
         let refusal = match &settled.outcome {
             Outcome::Done(done) => return Ok(Managed::Done(done.clone())),
@@ -180,11 +181,7 @@ pub async fn cancel(
     let managed = manage(&app, &guest, id, Role::GuestOrStaff, |reservation, by| {
         (reservation.slot, Action::Cancel { reservation: id, by })
     });
-    let managed = managed.await?;
-    if let Managed::Done(reservation) = &managed {
-        app.admission.clear(reservation.person, reservation.slot);
-    }
-    Ok(managed.into_response())
+    Ok(managed.await?.into_response())
 }
 
 /// What to change.
@@ -229,11 +226,7 @@ pub async fn change(
         };
         (target, action)
     });
-    let managed = managed.await?;
-    if matches!(managed, Managed::Done(_)) {
-        app.admission.clear(guest.id, reservation.slot);
-    }
-    Ok(managed.into_response())
+    Ok(managed.await?.into_response())
 }
 
 /// The guests came.

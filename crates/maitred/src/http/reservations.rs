@@ -22,8 +22,8 @@ use super::language::{self, Language};
 use super::problem::{Code, FieldError, Problem, ProblemBody, later};
 use super::tickets::TicketView;
 use super::views::{List, ReservationView};
-use crate::admission::{Admitted, Turned};
-use crate::desk::{Answer, Ticket, Waited};
+use crate::admission::Admitted;
+use crate::desk::{Answer, Ticket, Turned, Waited, Wish};
 use crate::fresh;
 
 /// A wish for a reservation.
@@ -81,8 +81,9 @@ pub async fn book(
     let key = key.with_body(&bytes);
     let admitted = match (slot, wish) {
         (Ok(slot), Ok(booking)) => {
-            let action = Action::Book(Box::new(booking));
-            app.admission.book(slot, guest.id, action, key).await.map_err(turned)?
+            let (person, action) = (guest.id, Action::Book(Box::new(booking)));
+            let rate = venue.settings.requests_per_second;
+            app.admission.book(Wish { slot, person, action, key, rate }).await.map_err(turned)?
         }
         (slot, booking) => {
             let errors = [slot.err(), booking.err()].into_iter().flatten().flatten().collect();
@@ -134,16 +135,16 @@ async fn answer(
         Waited::Answered(Answer::KeyMismatch) => Err(turned(Turned::KeyMismatch).about(id)),
         Waited::Answered(Answer::Failed) => Err(Problem::internal().about(id)),
         Waited::Answered(Answer::Left) => {
-            Ok(axum::Json(TicketView::of(app, ticket, language)).into_response())
+            Ok(axum::Json(TicketView::of(app, ticket, language).await).into_response())
         }
         Waited::Stalled => Err(Problem::unavailable().about(id)),
-        Waited::StillWaiting => Ok(in_line(app, ticket, language)),
+        Waited::StillWaiting => Ok(in_line(app, ticket, language).await),
     }
 }
 
 /// Somebody is in line: the ticket keeps the place.
-pub fn in_line(app: &App, ticket: &Ticket, language: Language) -> Response {
-    let view = TicketView::of(app, ticket, language);
+pub async fn in_line(app: &App, ticket: &Ticket, language: Language) -> Response {
+    let view = TicketView::of(app, ticket, language).await;
     // Sooner than the turn comes, so that the person sees the line move; not all at the same time.
     let again = later((view.estimated_wait_seconds / 4).clamp(2, 15));
     let location = format!("/api/tickets/{}", ticket.id());
@@ -171,6 +172,14 @@ pub fn turned(turned: Turned) -> Problem {
             "This Idempotency-Key was used for another request. Send a new key.",
             "다른 요청에 사용된 Idempotency-Key입니다.",
         ),
+        Turned::Limited(after) => Problem {
+            retry_after: Some(after.as_secs() + u64::from(after.subsec_nanos() > 0)),
+            ..Problem::new(
+                Code::RateLimited,
+                "Too many people ask at the same moment. Come back in a second.",
+                "요청이 너무 많습니다. 잠시 후 다시 시도해 주세요.",
+            )
+        },
         Turned::Line(Refused::Full { waiting }) => Problem {
             retry_after: Some(later(5)),
             ..Problem::new(

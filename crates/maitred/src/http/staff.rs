@@ -49,9 +49,20 @@ pub struct VenueSettings {
     #[schema(value_type = Option<Object>)]
     times: Option<WeekTimes>,
     book_ahead_days: Option<u16>,
+    /// How many people may join the venue's lines in any second; `null` for any number.
+    #[serde(default, deserialize_with = "said")]
+    #[schema(value_type = Option<u32>)]
+    requests_per_second: Option<Option<u32>>,
     /// The terms to change, such as `{"holdSeconds":600}`; the others stay.
     #[schema(value_type = Option<Object>)]
     policy: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Tells a field that is `null` from one that was left out.
+fn said<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// These terms with some changed.
@@ -72,6 +83,7 @@ impl VenueSettings {
             time_zone: self.time_zone.unwrap_or(base.time_zone),
             times: self.times.map_or(base.times, WeekTimes::in_order),
             book_ahead_days: self.book_ahead_days.unwrap_or(base.book_ahead_days),
+            requests_per_second: self.requests_per_second.unwrap_or(base.requests_per_second),
             policy: match self.policy {
                 Some(changes) => policy_on(&base.policy, changes)?,
                 None => base.policy,
@@ -82,6 +94,9 @@ impl VenueSettings {
         }
         if !(1..=365).contains(&settings.book_ahead_days) {
             return Err(Problem::field("/bookAheadDays", "must be between 1 and 365"));
+        }
+        if settings.requests_per_second.is_some_and(|limit| !(1..=100_000).contains(&limit)) {
+            return Err(Problem::field("/requestsPerSecond", "must be between 1 and 100,000, or null"));
         }
         if let Some((name, message)) = settings.policy.fault() {
             return Err(Problem::field(format!("/policy/{name}"), message));
@@ -147,6 +162,7 @@ pub async fn add_venue(
         time_zone: Zone::named("Asia/Seoul").ok_or_else(Problem::internal)?,
         times: WeekTimes::daily(11, 20),
         book_ahead_days: 60,
+        requests_per_second: None,
         policy: Policy::default(),
     };
     let venue = app.store.add_venue(value.on(base)?, vec![], vec![guest.id]).await?;

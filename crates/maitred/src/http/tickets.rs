@@ -20,8 +20,7 @@ use super::language::{self, Language};
 use super::problem::{Problem, ProblemBody};
 use super::reservations::turned;
 use super::views::ReservationView;
-use crate::admission::Turned;
-use crate::desk::{Answer, Found, Settled, Ticket};
+use crate::desk::{Answer, Found, Settled, Ticket, Turned};
 
 /// Shown while the pace of a line is not known yet (A11).
 const UNKNOWN_WAIT: u64 = 5;
@@ -156,12 +155,12 @@ impl TicketView {
     }
 
     /// A ticket that this process has in memory, as it is now.
-    pub fn of(app: &App, ticket: &Ticket, language: Language) -> Self {
+    pub async fn of(app: &App, ticket: &Ticket, language: Language) -> Self {
         let id = ticket.id();
-        let waiting = app.desk.waiting(id.slot);
+        let waiting = app.desk.waiting(id.slot).await;
         let nowhere = Position { ahead: 0, waiting, pace: None };
         match ticket.answer() {
-            None => Self::waiting(id, app.desk.position(id)),
+            None => Self::waiting(id, app.desk.position(ticket).await),
             Some(Answer::Decided(settled)) => Self::settled(id, settled, waiting, language),
             Some(Answer::Left) => Self::over(id, "left", nowhere),
             Some(Answer::KeyMismatch) => Self::refused(turned(Turned::KeyMismatch), id, waiting, language),
@@ -176,6 +175,7 @@ async fn own(app: &App, guest: &Guest, id: TicketId) -> Result<Found, Problem> {
     let owner = match &found {
         Some(Found::InMemory(ticket)) => Some(ticket.command.person),
         Some(Found::InLog(logged)) => Some(logged.decision.person),
+        Some(Found::Unknown) => return Err(Problem::unavailable()),
         None => None,
     };
     found.filter(|_| owner == Some(guest.id)).ok_or_else(|| Problem::not_found("ticket"))
@@ -184,7 +184,7 @@ async fn own(app: &App, guest: &Guest, id: TicketId) -> Result<Found, Problem> {
 async fn view(app: &App, found: Found, language: Language) -> Result<TicketView, Problem> {
     match found {
         Found::InMemory(ticket) => {
-            let mut view = TicketView::of(app, &ticket, language);
+            let mut view = TicketView::of(app, &ticket, language).await;
             // What it won may have been paid or cancelled since.
             if let Some(Answer::Decided(settled)) = ticket.answer()
                 && let Outcome::Done(won) = &settled.outcome
@@ -197,9 +197,10 @@ async fn view(app: &App, found: Found, language: Language) -> Result<TicketView,
         }
         Found::InLog(logged) => {
             let id = logged.decision.ticket.ok_or_else(|| Problem::not_found("ticket"))?;
-            let waiting = app.desk.waiting(id.slot);
+            let waiting = app.desk.waiting(id.slot).await;
             Ok(TicketView::settled(id, &app.desk.recall(logged).await?, waiting, language))
         }
+        Found::Unknown => Err(Problem::unavailable()),
     }
 }
 
@@ -227,7 +228,7 @@ pub async fn leave(
 ) -> Result<axum::Json<TicketView>, Problem> {
     let found = own(&app, &guest, id).await?;
     if let Found::InMemory(ticket) = &found
-        && !app.desk.leave(ticket)
+        && !app.desk.leave(ticket).await
     {
         // Its turn has come: the answer is a commit away.
         ticket.wait(super::managing::PATIENCE).await;
@@ -247,7 +248,7 @@ pub async fn events(
     let language = Language::of(&headers);
     let start = match own(&app, &guest, id).await? {
         Found::InMemory(ticket) => Listening::To(ticket, None),
-        past @ Found::InLog(_) => Listening::Last(Box::new(view(&app, past, language).await?)),
+        past => Listening::Last(Box::new(view(&app, past, language).await?)),
     };
     let stream = futures_util::stream::unfold(start, move |listening| {
         let app = app.clone();
@@ -271,7 +272,7 @@ impl Listening {
             Self::Done => return None,
         };
         loop {
-            let view = TicketView::of(app, &ticket, language);
+            let view = TicketView::of(app, &ticket, language).await;
             if view.state != "waiting" {
                 return Some((event("outcome", &view), Self::Done));
             }

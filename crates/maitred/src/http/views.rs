@@ -145,6 +145,9 @@ pub struct VenueView {
     #[schema(value_type = Object)]
     times: WeekTimes,
     book_ahead_days: u16,
+    /// How many people may join its lines in any second; absent where there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests_per_second: Option<u32>,
     #[schema(value_type = Object)]
     policy: Policy,
 }
@@ -176,6 +179,7 @@ impl From<&Venue> for VenueView {
             time_zone: settings.time_zone.name().to_owned(),
             times: settings.times.clone(),
             book_ahead_days: settings.book_ahead_days,
+            requests_per_second: settings.requests_per_second,
             policy: settings.policy.clone(),
         }
     }

@@ -10,6 +10,8 @@ use store::Error;
 use crate::http::App;
 
 const PERIOD: Duration = Duration::from_secs(1);
+/// Every so many periods, the clock is set right.
+const OFTEN: u32 = 10;
 /// Every so many periods, what is merely large is made smaller.
 const SELDOM: u32 = 30;
 /// Rows that one sweep takes on.
@@ -33,6 +35,9 @@ pub async fn run(app: Arc<App>) {
 }
 
 async fn sweep(app: &App, round: u32) -> Result<(), Error> {
+    if round.is_multiple_of(OFTEN) {
+        app.clock.follow(&app.store).await?;
+    }
     expire_holds(app).await?;
     if round.is_multiple_of(SELDOM) {
         forget_keys(app).await?;
@@ -54,7 +59,10 @@ async fn expire_holds(app: &App) -> Result<(), Error> {
     let overdue = app.store.overdue(app.clock.now(), BOUND).await?;
     // All are in line before any is waited for, so that one batch takes them together; the next sweep begins when they
     // are done, so that none is entered twice.
-    let tickets: Vec<_> = overdue.into_iter().filter_map(|hold| app.admission.expire(hold).ok()).collect();
+    let entering = overdue.into_iter().map(|hold| app.admission.expire(hold));
+    let tickets = futures_util::future::join_all(entering).await;
+    // What another process tidies up already is left to it.
+    let tickets: Vec<_> = tickets.into_iter().flatten().collect();
     for ticket in tickets {
         tokio::select! {
             () = app.stopping.cancelled() => return Ok(()),

@@ -271,12 +271,12 @@ async fn a_hot_slot_does_not_starve_a_cold_one() {
         }
     }));
     told.await;
-    assert_eq!(desk.waiting(hot), 2_000);
+    assert_eq!(desk.waiting(hot).await, 2_000);
     blocker.0.execute_batch("COMMIT").unwrap();
-    eventually("the crowd moves", async || desk.waiting(hot) < 2_000).await;
+    eventually("the crowd moves", async || desk.waiting(hot).await < 2_000).await;
 
     book(&app.guest(), cold, 1).await.expect(201);
-    eventually("the crowd is served", async || desk.waiting(hot) == 0).await;
+    eventually("the crowd is served", async || desk.waiting(hot).await == 0).await;
 
     // Rows of the log are numbered as they are stored.
     let row = |slot: SlotId, which| {

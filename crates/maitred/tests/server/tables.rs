@@ -76,3 +76,31 @@ async fn staff_changes_the_tables_and_the_next_guest_sees_it() {
     assert_eq!(app.guest().seated(noon(venue, 2)).await["table"], 7);
     app.stop().await;
 }
+
+#[tokio::test]
+async fn a_venue_takes_so_many_people_a_second_and_tells_the_rest_when_to_come_back() {
+    let app = TestApp::start().await;
+    let (venue, staff) = app.open(tables(10, 4)).await;
+    let limit = |limit: Value| {
+        let (staff, path) = (&staff, format!("/api/venues/{venue}"));
+        async move { staff.patch(&path, json!({"requestsPerSecond": limit})).await }
+    };
+    limit(json!(0)).await.refused(422, "invalid-request");
+    assert_eq!(limit(json!(2)).await.expect(200).json()["requestsPerSecond"], 2);
+    let guests: Vec<_> = (0..6).map(|_| app.guest()).collect();
+    let begun = std::time::Instant::now();
+    let asked = guests.iter().map(|guest| guest.book(noon(venue, 1)));
+    let answers = futures_util::future::join_all(asked).await;
+    let limited = answers.iter().filter(|answer| answer.status == 429).count();
+    // Unless the machine took a second to ask, four of the six came too soon.
+    assert!(limited == 4 || begun.elapsed().as_millis() > 900, "{limited} of 6 were limited");
+    for answer in answers.into_iter().filter(|answer| answer.status == 429) {
+        assert_eq!(answer.header("retry-after"), "1");
+        assert_eq!(answer.refused(429, "rate-limited").json()["code"], "rate-limited");
+    }
+    assert_eq!(limit(Value::Null).await.expect(200).json().get("requestsPerSecond"), None);
+    for _ in 0..4 {
+        app.guest().seated(noon(venue, 1)).await;
+    }
+    app.stop().await;
+}

@@ -102,7 +102,10 @@ async fn the_expected_time_comes_from_the_pace_of_the_line() {
     let jam = app.jam();
     app.guest().line_up(&noon(venue, 1)).await;
     let ticket = app.guest().line_up(&noon(venue, 1)).await;
-    let position = app.server().app().desk.position(ticket["id"].as_str().unwrap().parse().unwrap());
+    let desk = app.server().app().desk.clone();
+    let found = desk.find(ticket["id"].as_str().unwrap().parse().unwrap()).await.unwrap();
+    let Some(maitred::desk::Found::InMemory(found)) = found else { panic!("the ticket is gone") };
+    let position = desk.position(&found).await;
     let seconds = 2.0 / position.pace.unwrap();
     assert_eq!(position.ahead, 1);
     assert_eq!(ticket["estimatedWaitSeconds"].as_f64().unwrap(), seconds.ceil().max(1.0));
@@ -500,10 +503,9 @@ async fn a_request_under_two_tickets_is_answered_by_what_it_made() {
     let app = slow().await;
     let (venue, _) = app.open(places(4)).await;
     let person = app.person().0;
-    let desk = app.server().app().desk.clone();
     let slot = SlotId::new(venue, TOMORROW.parse().unwrap(), jiff::civil::time(12, 0, 0, 0)).unwrap();
     let id = booking::ReservationId(7);
-    let enter = |who| {
+    let enter = async |app: &TestApp, person| {
         let booking = Booking {
             id,
             name: "Guest".into(),
@@ -512,28 +514,33 @@ async fn a_request_under_two_tickets_is_answered_by_what_it_made() {
             order: [].into(),
             note: None,
         };
-        desk.enter(slot, who, Action::Book(Box::new(booking)), None, None).unwrap_or_else(|_| panic!("full"))
+        let action = Action::Book(Box::new(booking));
+        let wish = desk::Wish { slot, person, action, key: None, rate: None };
+        app.server().app().desk.enter(wish).await.unwrap_or_else(|_| panic!("full"))
     };
-    let served = async |ticket: &Ticket| match ticket.wait(Duration::from_secs(30)).await {
+    let served = async |ticket: &std::sync::Arc<Ticket>| match ticket.wait(Duration::from_secs(30)).await {
         Waited::Answered(desk::Answer::Decided(settled)) => match &settled.outcome {
             Outcome::Done(reservation) => (reservation.id == id).then_some(reservation.status()),
             Outcome::Refused(refusal) => panic!("{refusal:?}"),
         },
         _ => None,
     };
-    assert_eq!(served(&enter(person)).await, Some(Status::Temporary));
-    assert_eq!(served(&enter(person)).await, Some(Status::Temporary));
+    assert_eq!(served(&enter(&app, person).await).await, Some(Status::Temporary));
+    // A server that knows nothing of the guard.
+    let app = app.restart().await;
+    assert_eq!(served(&enter(&app, person).await).await, Some(Status::Temporary));
+    let app = app.restart().await;
     app.wait(7 * 60);
     let other = app.guest();
     let held = other.seated(noon(venue, 2)).await;
-    let last = enter(person);
+    let last = enter(&app, person).await;
     assert_eq!(served(&last).await, Some(Status::Expired));
     let logged = app.server().app().store.decided(last.id()).await.unwrap().unwrap();
     assert_eq!(logged.decision.reservation, Some(id));
 
     // An id that is somebody else's fails alone.
     other.cancel(&held).await.expect(200);
-    assert_eq!(served(&enter(app.person().0)).await, None);
+    assert_eq!(served(&enter(&app, app.person().0).await).await, None);
     other.seated(noon(venue, 2)).await;
     app.stop().await;
 }
