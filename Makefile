@@ -1,14 +1,18 @@
-# Two commands matter: `make run` and `make test`.
+# Two commands matter: `make run` and `make test`. `make cluster` is the first, three times over.
 
 CARGO ?= cargo
 # Debian packages that the checks need, each with the program that shows it is there: by name, or by where it lies.
 NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql
 
-.PHONY: run build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks \
-        bench-postgres clean
+.PHONY: run cluster build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks \
+        bench-cluster bench-postgres clean
 
 run: build
 	./target/release/maitred serve --demo
+
+# Three servers that share PostgreSQL and Redis, to try things with.
+cluster: needs build
+	@./scripts/cluster "$(abspath $(or $(CARGO_TARGET_DIR),target))/release/maitred"
 
 build:
 	$(CARGO) build --release --locked -p maitred
@@ -41,6 +45,9 @@ bench-drivers: needs-sqlite3
 
 bench-locks: needs
 	$(CARGO) run --release --locked -p bench --bin locks
+
+bench-cluster: needs
+	$(CARGO) run --release --locked -p bench --bin cluster
 
 needs-sqlite3:
 	@./.ci/needs sqlite3:sqlite3
