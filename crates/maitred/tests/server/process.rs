@@ -82,9 +82,18 @@ impl Program {
         Self { child, _output: output, greeting, client, errors }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has logged since its folder was made.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.errors).unwrap_or_default()
+    }
+
     pub fn terminate(&self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        testkit::signal(self.id(), "TERM");
     }
 
     /// kill -9, and waits until it is gone.
