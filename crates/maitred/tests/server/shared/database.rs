@@ -21,7 +21,7 @@ async fn postgresql_is_killed_under_load() {
     cluster.all_are(503, "").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     cluster.restart_postgres();
-    load.flowed(struck, Instant::now());
+    load.flowed(struck, Instant::now()).await;
     cluster.all_are(200, "ready").await;
     load.flows().await;
     let visits = load.ended().await;

@@ -9,7 +9,7 @@ use super::load::{Crowd, Load};
 use crate::crowd::eventually;
 
 const KILLS: usize = 30;
-const CAPACITY: u32 = 4_000;
+const CAPACITY: u32 = 2_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_runners_die() {
@@ -31,9 +31,13 @@ async fn thirty_runners_die() {
             eventually("the line moves", async || database.version(noon).await > stood).await;
             struck.elapsed()
         });
-        load.flowed(struck, Instant::now());
         pauses.push(moved);
+        load.flowed(struck, struck + moved).await;
     }
+    // Until those who come have nothing left to win.
+    let taken = "SELECT count(*) FROM reservation";
+    eventually("it is sold out", async || database.number(taken).await == i64::from(CAPACITY)).await;
+    load.flows().await;
     let visits = load.ended().await;
     pauses.sort_unstable();
     let median = pauses[KILLS / 2];
@@ -60,7 +64,7 @@ async fn servers_are_replaced_one_by_one_and_nobody_notices() {
         load.flows().await;
         let struck = Instant::now();
         cluster.terminate(member).await;
-        load.flowed(struck, Instant::now());
+        load.flowed(struck, Instant::now()).await;
         cluster.launch(member).await;
     }
     load.flows().await;

@@ -55,7 +55,7 @@ async fn a_batch_that_arrives_after_the_lease_is_refused() {
     cluster.proxy(sleeper).release();
     eventually("the late batch is refused", async || database.refused_batches().await > refused).await;
     cluster.thaw(sleeper);
-    load.flowed(struck, Instant::now());
+    load.flowed(struck, Instant::now()).await;
     load.flows().await;
     let visits = load.ended().await;
     cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
@@ -78,7 +78,7 @@ async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
     tokio::time::sleep(SLEEP).await;
     assert!(database.version(noon).await > stood + 1, "void: nobody took the line over");
     cluster.thaw(sleeper);
-    load.flowed(struck, Instant::now());
+    load.flowed(struck, Instant::now()).await;
     load.flows().await;
     let visits = load.ended().await;
     cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
