@@ -1,14 +1,18 @@
-# Two commands matter: `make run` and `make test`.
+# Two commands matter: `make run` and `make test`. `make cluster` is the first, three times over.
 
 CARGO ?= cargo
 # Debian packages that the checks need, each with the program that shows it is there: by name, or by where it lies.
 NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql
 
-.PHONY: run build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks \
+.PHONY: run cluster build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks \
         bench-postgres clean
 
 run: build
 	./target/release/maitred serve --demo
+
+# Three servers that share PostgreSQL and Redis, to try things with.
+cluster: needs build
+	@./scripts/cluster "$(abspath $(or $(CARGO_TARGET_DIR),target))/release/maitred"
 
 build:
 	$(CARGO) build --release --locked -p maitred
