@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a guest takes "not here, not now" for its ticket before it asks again with its key.
 const TICKET_TRIES: u32 = 9;
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Person {
     pub id: PersonId,
-    token: String,
+    pub token: String,
 }
 
 impl Person {
@@ -68,7 +68,7 @@ pub struct Told {
 /// One person's wish for one slot, to its end.
 #[derive(Debug)]
 pub struct Visit {
-    pub person: PersonId,
+    pub person: Person,
     pub slot: SlotId,
     pub log: Vec<Told>,
     pub ending: Ending,
@@ -93,7 +93,7 @@ pub struct Plan {
 impl Plan {
     pub async fn carry_out(self, doors: &Doors, flow: &Flow) -> Visit {
         let visit = Visit {
-            person: self.person.id,
+            person: self.person.clone(),
             slot: self.slot,
             log: Vec::new(),
             ending: Ending::Unknown,
@@ -117,6 +117,25 @@ struct Visiting<'a> {
     visit: Visit,
     next: usize,
     give_up: Instant,
+}
+
+/// Everybody has one wish a slot, and one key for it.
+fn key(slot: SlotId) -> String {
+    format!("wish {}", slot.to_i64())
+}
+
+impl Visit {
+    /// Asks again when everything is over, with the key and with the ticket; what this server says then.
+    pub async fn ask_again(&self, client: &Client, party: u32) -> Vec<Option<Ending>> {
+        let (guest, key) = (self.person.at(client), key(self.slot));
+        let headers = [("prefer", "wait=10"), ("idempotency-key", key.as_str())];
+        let wish = wish(self.slot, party).to_string();
+        let mut answers = vec![guest.call(Method::POST, "/api/reservations", &headers, wish).await];
+        if let Some(ticket) = self.log.iter().rev().find_map(|told| told.ending.as_ref().and(told.ticket)) {
+            answers.push(guest.get(&format!("/api/tickets/{ticket}")).await);
+        }
+        answers.iter().map(|answer| Told::new(answer).ending).collect()
+    }
 }
 
 /// Somewhat different for everybody, so that guests do not move in step.
@@ -144,20 +163,13 @@ impl Visiting<'_> {
         let answer = tokio::time::timeout(SILENCE, client.try_send(request)).await;
         let answer = answer.ok().and_then(Result::ok);
         if answer.is_some() {
-            self.flow.answered();
+            self.flow.answered()
+        } else {
+            self.flow.cut()
         }
-        let mut told = Told {
-            asked,
-            at: Instant::now(),
-            member,
-            status: answer.as_ref().map(|answer| answer.status.as_u16()),
-            code: None,
-            ticket: None,
-            retry_after: answer.as_ref().is_some_and(|answer| !answer.header("retry-after").is_empty()),
-            ending: None,
-        };
+        let mut told = Told { asked, member, ..Told::nothing() };
         if let Some(answer) = &answer {
-            told.read(answer);
+            told = Told { asked, member, ..Told::new(answer) };
             if told.status.is_some_and(|status| status >= 500 && status != 503) {
                 self.visit.scandals.push(format!("{answer:?}"));
             }
@@ -166,7 +178,7 @@ impl Visiting<'_> {
     }
 
     async fn book(&mut self) {
-        let key = format!("wish {}", self.plan.slot.to_i64());
+        let key = key(self.plan.slot);
         let wish = wish(self.plan.slot, self.plan.party).to_string();
         let (mut ticket, mut in_vain) = (None::<TicketId>, 0);
         while Instant::now() < self.give_up {
@@ -223,22 +235,30 @@ impl Visiting<'_> {
 }
 
 impl Told {
+    fn nothing() -> Self {
+        let now = Instant::now();
+        let (status, code, ticket, ending) = (None, None, None, None);
+        Self { asked: now, at: now, member: 0, status, code, ticket, retry_after: false, ending }
+    }
+
     /// What an answer about a wish or about a ticket means.
-    fn read(&mut self, answer: &Answer) {
-        let Ok(said) = serde_json::from_str::<Value>(&answer.text) else { return };
+    fn new(answer: &Answer) -> Self {
+        let retry_after = !answer.header("retry-after").is_empty();
+        let mut told = Self { status: Some(answer.status.as_u16()), retry_after, ..Self::nothing() };
+        let Ok(said) = serde_json::from_str::<Value>(&answer.text) else { return told };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let ticket = |value: &Value| value.as_str().and_then(|id| id.parse().ok());
-        self.code = text(&said["code"]);
-        self.ticket = ticket(&said["ticket"]["id"]);
+        told.code = text(&said["code"]);
+        told.ticket = ticket(&said["ticket"]["id"]);
         let won = |id: &Value| Ending::Won(id.as_str().unwrap().parse().unwrap());
-        self.ending = match (answer.status.as_u16(), said["state"].as_str()) {
+        told.ending = match (answer.status.as_u16(), said["state"].as_str()) {
             (201, None) if said["ticket"].is_object() => Some(won(&said["id"])),
-            (409, None) if self.code.as_deref() != Some("request-in-progress") => {
-                self.code.clone().map(Ending::Refused)
+            (409, None) if told.code.as_deref() != Some("request-in-progress") => {
+                told.code.clone().map(Ending::Refused)
             }
-            (422 | 429, None) => self.code.clone().map(Ending::Turned),
+            (422 | 429, None) => told.code.clone().map(Ending::Turned),
             (200 | 202, Some(state)) => {
-                self.ticket = ticket(&said["id"]);
+                told.ticket = ticket(&said["id"]);
                 match state {
                     "seated" => Some(won(&said["outcome"]["reservation"]["id"])),
                     "refused" => text(&said["outcome"]["problem"]["code"]).map(Ending::Refused),
@@ -248,5 +268,6 @@ impl Told {
             }
             _ => None,
         };
+        told
     }
 }

@@ -50,6 +50,7 @@ async fn thirty_runners_die() {
     assert!(findings.cut > 0, "void: nobody was cut off");
     assert!(visits.iter().filter(|visit| visit.paid).count() > 0, "void: nobody has paid");
     assert!(findings.won == CAPACITY as usize && findings.refused > 0, "{findings:?}");
+    assert_eq!(findings.epochs, 1, "the line outlives whoever runs it");
     assert!(median < Duration::from_secs(3), "the line stood still for {median:?}");
 }
 

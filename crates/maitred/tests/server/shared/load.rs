@@ -1,5 +1,6 @@
 //! Guests who come at a set rate, whether or not those before them have been answered.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::crowd::eventually;
 
 /// When requests went out, and when answers came back.
 #[derive(Clone, Default)]
-pub struct Flow(Arc<Mutex<[Vec<Instant>; 2]>>);
+pub struct Flow(Arc<Mutex<[Vec<Instant>; 2]>>, Arc<AtomicUsize>);
 
 impl Flow {
     fn note(&self, which: usize) {
@@ -26,6 +27,16 @@ impl Flow {
 
     pub fn answered(&self) {
         self.note(1);
+    }
+
+    pub fn cut(&self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests went out, and how many of them are over.
+    fn ever(&self) -> (usize, usize) {
+        let flow = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (flow[0].len(), flow[1].len() + self.1.load(Ordering::Relaxed))
     }
 
     /// How many requests went out and how many answers came back in this time.
@@ -77,6 +88,15 @@ impl Load {
         tokio::time::sleep_until(end.into()).await;
         let during = self.flow.between(struck, end).0 as f64 / (end - struck).as_secs_f64();
         assert!(during >= 50.0, "void: {during:.0} requests a second during the fault");
+    }
+
+    /// Waits until so many requests have no answer.
+    pub async fn piles_up(&self, requests: usize) {
+        eventually("people wait", async || {
+            let (asked, over) = self.flow.ever();
+            asked >= over + requests
+        })
+        .await;
     }
 
     /// How many answers came back in this time.

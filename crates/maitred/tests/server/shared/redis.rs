@@ -3,10 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use booking::SlotId;
 use tokio::task::block_in_place;
 
 use super::audit::{Findings, Room};
 use super::cluster::{Cluster, MEMBERS, places, slot};
+use super::facts::Connection;
 use super::guests::{Ending, Visit};
 use super::load::{Crowd, Load};
 use crate::crowd::eventually;
@@ -17,14 +19,23 @@ const MORE_MEMORY: u64 = 64 * 1024;
 const MORE_THREADS: u64 = 16;
 
 /// Three servers under load on a few slots, one in twenty of whose guests pay.
-async fn under_load(people: usize) -> (Cluster, Load) {
+async fn under_load(people: usize) -> (Cluster, Load, SlotId) {
     let cluster = Cluster::start().await;
     let venue = cluster.venue(places(CAPACITY)).await;
-    let slots = (0..3).map(|n| slot(venue, n)).collect();
+    let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
+    let first = slots[0];
     let people = cluster.people(people).await;
     let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
     load.flows().await;
-    (cluster, load)
+    (cluster, load, first)
+}
+
+/// Lets people stand in line for a slot, by keeping it from being stored until what is returned is dropped.
+async fn crowded(cluster: &Cluster, load: &Load, slot: SlotId) -> Connection {
+    load.flows().await;
+    let jam = cluster.database.jam(slot).await;
+    load.piles_up(20).await;
+    jam
 }
 
 /// Everything is shared again, everybody is told, and nothing is wrong.
@@ -53,12 +64,13 @@ fn keys(cluster: &mut Cluster) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_is_emptied() {
-    let (mut cluster, load) = under_load(4_000).await;
+    let (mut cluster, load, noon) = under_load(4_000).await;
     for _ in 0..5 {
-        load.flows().await;
+        let jam = crowded(&cluster, &load, noon).await;
         assert!(keys(&mut cluster) > 0, "void: there was nothing to lose");
         let struck = Instant::now();
         block_in_place(|| cluster.one_redis().command(&["FLUSHALL"]));
+        drop(jam);
         load.flowed(struck, Instant::now()).await;
     }
     let (_, findings) = recovered(&mut cluster, load).await;
@@ -68,13 +80,14 @@ async fn redis_is_emptied() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_is_killed_and_comes_back_empty() {
-    let (mut cluster, load) = under_load(4_000).await;
+    let (mut cluster, load, noon) = under_load(4_000).await;
     for _ in 0..3 {
-        load.flows().await;
+        let jam = crowded(&cluster, &load, noon).await;
         assert!(keys(&mut cluster) > 0, "void: there was nothing to lose");
         let (struck, before) = (Instant::now(), cluster.one_redis().id());
         block_in_place(|| cluster.one_redis().restart());
         assert_ne!(cluster.one_redis().id(), before);
+        drop(jam);
         load.flowed(struck, Instant::now()).await;
         cluster.all_are(200, "ready").await;
     }
@@ -84,7 +97,7 @@ async fn redis_is_killed_and_comes_back_empty() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_is_away_for_twenty_seconds() {
-    let (mut cluster, load) = under_load(6_000).await;
+    let (mut cluster, load, _) = under_load(6_000).await;
     let quiet: Vec<_> = (0..MEMBERS).map(|member| said_of_redis(&cluster, member)).collect();
     let struck = Instant::now();
     block_in_place(|| cluster.one_redis().kill());
@@ -120,7 +133,7 @@ async fn redis_is_away_for_twenty_seconds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_does_not_answer_for_five_seconds() {
-    let (mut cluster, load) = under_load(4_000).await;
+    let (mut cluster, load, _) = under_load(4_000).await;
     let before: Vec<_> = (0..MEMBERS).map(|member| cluster.size(member)).collect();
     let struck = Instant::now();
     cluster.one_redis().stop();
