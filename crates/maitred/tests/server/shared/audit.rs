@@ -82,9 +82,9 @@ impl Cluster {
             visits.iter().filter(|visit| matches!(visit.ending, Ending::Won(_) | Ending::Refused(_)));
         for (n, visit) in decided.step_by(visits.len() / 90 + 1).enumerate() {
             let member = n % MEMBERS;
-            for told in visit.ask_again(&self.client(member), party).await {
-                let now = told.as_ref();
-                assert_eq!(now, Some(&visit.ending), "told again at {member}: {:?}", visit.log);
+            for (answer, now) in visit.ask_again(&self.client(member), party).await {
+                let before = (&visit.ending, &visit.log);
+                assert_eq!(now.as_ref(), Some(before.0), "{answer:?} at {member} after {:?}", before.1);
             }
         }
     }

@@ -126,7 +126,7 @@ fn key(slot: SlotId) -> String {
 
 impl Visit {
     /// Asks again when everything is over, with the key and with the ticket; what this server says then.
-    pub async fn ask_again(&self, client: &Client, party: u32) -> Vec<Option<Ending>> {
+    pub async fn ask_again(&self, client: &Client, party: u32) -> Vec<(Answer, Option<Ending>)> {
         let (guest, key) = (self.person.at(client), key(self.slot));
         let headers = [("prefer", "wait=10"), ("idempotency-key", key.as_str())];
         let wish = wish(self.slot, party).to_string();
@@ -134,7 +134,11 @@ impl Visit {
         if let Some(ticket) = self.log.iter().rev().find_map(|told| told.ending.as_ref().and(told.ticket)) {
             answers.push(guest.get(&format!("/api/tickets/{ticket}")).await);
         }
-        answers.iter().map(|answer| Told::new(answer).ending).collect()
+        let read = |answer: Answer| {
+            let ending = Told::new(&answer).ending;
+            (answer, ending)
+        };
+        answers.into_iter().map(read).collect()
     }
 }
 
