@@ -131,7 +131,11 @@ impl Cluster {
             Redis::Cluster(cluster) => arguments.extend(["--redis".into(), cluster.urls().join(",")]),
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let program = block_in_place(|| Program::serve(self.members[member].folder.path(), &arguments));
+        let folder = self.members[member].folder.path();
+        // Connecting has a deadline that a busy machine may miss. Whoever watches over processes starts them again.
+        let mut tries = (0..5).map(|_| block_in_place(|| Program::try_serve(folder, &arguments)));
+        let program = tries.find_map(|tried| tried.inspect_err(|said| eprintln!("{said}")).ok());
+        let program = program.expect("it starts");
         self.doors.set(member, Some(program.client.clone()));
         self.members[member].program = Some(program);
         if !matches!(self.redis, Redis::None) {

@@ -12,6 +12,7 @@ use super::cluster::Doors;
 use super::load::Flow;
 use crate::client::{Answer, Client, Guest};
 use crate::crowd::wish;
+use crate::steps::until;
 
 /// How long a guest waits for an answer before it takes the server for dead.
 const SILENCE: Duration = Duration::from_secs(6);
@@ -130,9 +131,19 @@ impl Visit {
         let (guest, key) = (self.person.at(client), key(self.slot));
         let headers = [("prefer", "wait=10"), ("idempotency-key", key.as_str())];
         let wish = wish(self.slot, party).to_string();
-        let mut answers = vec![guest.call(Method::POST, "/api/reservations", &headers, wish).await];
+        let patient = async |request: &dyn Fn() -> hyper::Request<axum::body::Body>| {
+            // "Not now" is no answer.
+            until("an answer", || async {
+                Some(client.send(request()).await)
+                    .filter(|answer| ![202, 503].contains(&answer.status.as_u16()))
+            })
+            .await
+        };
+        let post = || guest.request(Method::POST, "/api/reservations", &headers, wish.clone());
+        let mut answers = vec![patient(&post).await];
         if let Some(ticket) = self.log.iter().rev().find_map(|told| told.ending.as_ref().and(told.ticket)) {
-            answers.push(guest.get(&format!("/api/tickets/{ticket}")).await);
+            let look = || guest.request(Method::GET, &format!("/api/tickets/{ticket}"), &[], "");
+            answers.push(patient(&look).await);
         }
         let read = |answer: Answer| {
             let ending = Told::new(&answer).ending;
