@@ -206,7 +206,7 @@ impl Cluster {
 
     /// Which server runs the line of a slot, if one does.
     pub async fn runner(&mut self, slot: SlotId) -> Option<usize> {
-        let key = format!("maitred:lane:{{{}}}:{}:runner", slot.venue(), slot.to_i64());
+        let key = format!("maitred:lane:{{{}}}:runner:{}", slot.venue(), slot.to_i64());
         let reply = block_in_place(|| match &mut self.redis {
             Redis::One(server) => server.try_command(&["GET", &key]),
             Redis::Cluster(cluster) => {

@@ -11,13 +11,15 @@ use super::load::{Crowd, Load};
 async fn postgresql_is_killed_under_load() {
     let cluster = Cluster::with_own_postgres().await;
     let venue = cluster.venue(places(10_000)).await;
-    let slots = (0..3).map(|n| slot(venue, n)).collect();
+    let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
+    let noon = slots[0];
     let people = cluster.people(4_000).await;
     let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
-    load.flows().await;
+    let jam = load.piles_up(&cluster, noon).await;
 
     let struck = Instant::now();
     cluster.kill_postgres();
+    drop(jam);
     cluster.all_are(503, "").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     cluster.restart_postgres();

@@ -9,6 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::cluster::{Cluster, Doors};
+use super::facts::Connection;
 use super::guests::{Person, Plan, Visit};
 use crate::crowd::eventually;
 
@@ -90,13 +91,16 @@ impl Load {
         assert!(during >= 50.0, "void: {during:.0} requests a second during the fault");
     }
 
-    /// Waits until so many requests have no answer.
-    pub async fn piles_up(&self, requests: usize) {
+    /// Lets people stand in line for a slot, by keeping it from being stored until what is returned is dropped.
+    pub async fn piles_up(&self, cluster: &Cluster, slot: SlotId) -> Connection {
+        self.flows().await;
+        let jam = cluster.database.jam(slot).await;
         eventually("people wait", async || {
             let (asked, over) = self.flow.ever();
-            asked >= over + requests
+            asked >= over + 20
         })
         .await;
+        jam
     }
 
     /// How many answers came back in this time.

@@ -8,7 +8,6 @@ use tokio::task::block_in_place;
 
 use super::audit::{Findings, Room};
 use super::cluster::{Cluster, MEMBERS, places, slot};
-use super::facts::Connection;
 use super::guests::{Ending, Visit};
 use super::load::{Crowd, Load};
 use crate::crowd::eventually;
@@ -28,14 +27,6 @@ async fn under_load(people: usize) -> (Cluster, Load, SlotId) {
     let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
     load.flows().await;
     (cluster, load, first)
-}
-
-/// Lets people stand in line for a slot, by keeping it from being stored until what is returned is dropped.
-async fn crowded(cluster: &Cluster, load: &Load, slot: SlotId) -> Connection {
-    load.flows().await;
-    let jam = cluster.database.jam(slot).await;
-    load.piles_up(20).await;
-    jam
 }
 
 /// Everything is shared again, everybody is told, and nothing is wrong.
@@ -66,7 +57,7 @@ fn keys(cluster: &mut Cluster) -> i64 {
 async fn redis_is_emptied() {
     let (mut cluster, load, noon) = under_load(4_000).await;
     for _ in 0..5 {
-        let jam = crowded(&cluster, &load, noon).await;
+        let jam = load.piles_up(&cluster, noon).await;
         assert!(keys(&mut cluster) > 0, "void: there was nothing to lose");
         let struck = Instant::now();
         block_in_place(|| cluster.one_redis().command(&["FLUSHALL"]));
@@ -82,7 +73,7 @@ async fn redis_is_emptied() {
 async fn redis_is_killed_and_comes_back_empty() {
     let (mut cluster, load, noon) = under_load(4_000).await;
     for _ in 0..3 {
-        let jam = crowded(&cluster, &load, noon).await;
+        let jam = load.piles_up(&cluster, noon).await;
         assert!(keys(&mut cluster) > 0, "void: there was nothing to lose");
         let (struck, before) = (Instant::now(), cluster.one_redis().id());
         block_in_place(|| cluster.one_redis().restart());
