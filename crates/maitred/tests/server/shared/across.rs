@@ -69,8 +69,14 @@ async fn a_ticket_is_good_at_every_server() {
     assert_eq!(outcome["state"], "seated", "{outcome}");
     let reservation = &outcome["outcome"]["reservation"]["id"];
     for member in 0..3 {
-        let seen = at(&stays, member).get(&path).await.expect(200).json();
-        assert_eq!(&seen["outcome"]["reservation"]["id"], reservation, "at {member}");
+        // News takes a moment to come round. Until then it may say that they wait, and nothing else.
+        eventually("the outcome is known everywhere", async || {
+            let seen = at(&stays, member).get(&path).await.expect(200).json();
+            let told = &seen["outcome"]["reservation"]["id"];
+            assert!(told == reservation || seen["state"] == "waiting", "at {member}: {seen}");
+            told == reservation
+        })
+        .await;
         let asked = ask(&at(&stays, member), noon, "lunch").await.expect(201).json();
         assert_eq!(&asked["id"], reservation, "at {member}");
         let gone =
