@@ -27,6 +27,10 @@ struct State {
     replies_lost: AtomicU64,
     ended: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
+    /// The request at which a connection is stopped on its way to the server. Empty: none.
+    trap: Mutex<Vec<u8>>,
+    /// What has been caught since the trap was set. Kept back for as long as it is there.
+    caught: Mutex<Option<Vec<u8>>>,
 }
 
 impl Proxy {
@@ -75,6 +79,25 @@ impl Proxy {
         self.state.fault_every.store(bursts, Ordering::SeqCst);
     }
 
+    /// Keeps back the next request that contains these bytes, and all that its connection sends after it, until
+    /// [`Proxy::release`]. Other connections go on.
+    pub fn trap(&self, request: &[u8]) {
+        self.state.set_trap(request);
+    }
+
+    /// What the trap has caught so far, if anything.
+    pub fn caught(&self) -> Option<Vec<u8>> {
+        self.state.caught.lock().ok()?.clone()
+    }
+
+    /// Delivers what was caught, and catches no more.
+    pub fn release(&self) {
+        self.state.set_trap(b"");
+        if let Ok(mut caught) = self.state.caught.lock() {
+            *caught = None;
+        }
+    }
+
     /// How many script calls were delivered without their reply.
     pub fn replies_lost(&self) -> u64 {
         self.state.replies_lost.load(Ordering::SeqCst)
@@ -99,6 +122,45 @@ impl State {
 
     fn over(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
+    }
+
+    fn set_trap(&self, request: &[u8]) {
+        if let Ok(mut trap) = self.trap.lock() {
+            *trap = request.to_vec();
+        }
+    }
+
+    /// Whether these bytes are what the trap waits for; then nobody else is caught.
+    fn falls_into_trap(&self, bytes: &[u8]) -> bool {
+        let (Ok(mut trap), Ok(mut caught)) = (self.trap.lock(), self.caught.lock()) else { return false };
+        let falls = !trap.is_empty() && count(bytes, &trap) > 0;
+        if falls {
+            trap.clear();
+            *caught = Some(Vec::new());
+        }
+        falls
+    }
+
+    /// Keeps back these bytes and what follows them until they are released.
+    fn keep_back(&self, bytes: &[u8], from: &mut TcpStream) -> Vec<u8> {
+        let mut kept = bytes.to_vec();
+        let mut buffer = vec![0; 64 * 1024];
+        let _ = from.set_read_timeout(Some(Duration::from_millis(5)));
+        while !self.over() {
+            match self.caught.lock().as_deref_mut() {
+                Ok(Some(caught)) => caught.clone_from(&kept),
+                _ => break,
+            }
+            if let Ok(length) = from.read(&mut buffer) {
+                kept.extend_from_slice(&buffer[..length]);
+                if length == 0 {
+                    // It has gone; what it sent before that stays sent.
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
+        }
+        let _ = from.set_read_timeout(None);
+        kept
     }
 }
 
@@ -129,7 +191,10 @@ fn connect(client: TcpStream, server: TcpStream, state: &Arc<State>) {
     let (Ok(mut from_client), Ok(mut to_server)) = (client.try_clone(), server.try_clone()) else { return };
     let (state_up, losing_up) = (Arc::clone(state), Arc::clone(&losing));
     thread::spawn(move || {
-        pump(&mut from_client, &mut to_server, |bytes| {
+        pump(&mut from_client, &mut to_server, |bytes, from| {
+            if state_up.falls_into_trap(bytes) {
+                return Some(state_up.keep_back(bytes, from));
+            }
             let scripts = count(bytes, b"EVALSHA");
             let every = state_up.fault_every.load(Ordering::SeqCst);
             if scripts > 0 && every > 0 {
@@ -139,25 +204,26 @@ fn connect(client: TcpStream, server: TcpStream, state: &Arc<State>) {
                     losing_up.store(true, Ordering::SeqCst);
                 }
             }
-            true
+            Some(bytes.to_vec())
         });
     });
     let (mut from_server, mut to_client, state) = (server, client, Arc::clone(state));
     thread::spawn(move || {
-        pump(&mut from_server, &mut to_client, |_| {
+        pump(&mut from_server, &mut to_client, |bytes, _| {
             while state.held.load(Ordering::SeqCst) && !state.over() {
                 thread::sleep(Duration::from_millis(1));
             }
-            !losing.load(Ordering::SeqCst)
+            (!losing.load(Ordering::SeqCst)).then(|| bytes.to_vec())
         });
     });
 }
 
-/// Copies until an end closes, or `inspect` says no; then closes both.
-fn pump(from: &mut TcpStream, to: &mut TcpStream, inspect: impl Fn(&[u8]) -> bool) {
+/// Copies what `pass` lets through until an end closes, or it says no; then closes both.
+fn pump(from: &mut TcpStream, to: &mut TcpStream, pass: impl Fn(&[u8], &mut TcpStream) -> Option<Vec<u8>>) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
-        if !inspect(&buffer[..length]) || to.write_all(&buffer[..length]).is_err() {
+        let Some(passed) = pass(&buffer[..length], from) else { break };
+        if to.write_all(&passed).is_err() {
             break;
         }
     }

@@ -17,6 +17,7 @@ mod process;
 mod processes;
 mod races;
 mod rush;
+mod shared;
 mod steps;
 mod tables;
 mod trouble;

@@ -60,6 +60,11 @@ impl Drop for Program {
 impl Program {
     /// Serves on a free port, from this folder; waits until it says that it does.
     pub fn serve(folder: &Path, arguments: &[&str]) -> Self {
+        Self::try_serve(folder, arguments).unwrap_or_else(|said| panic!("it did not start: {said}"))
+    }
+
+    /// The same, or what it said before it ended.
+    pub fn try_serve(folder: &Path, arguments: &[&str]) -> Result<Self, String> {
         let errors = folder.join("stderr.log");
         let log = File::options().create(true).append(true).open(&errors).unwrap();
         let mut child = maitred(folder)
@@ -74,17 +79,26 @@ impl Program {
         while !greeting.contains("serves on http://") {
             if output.read_line(&mut greeting).unwrap() == 0 {
                 let _ = child.wait();
-                panic!("it did not start: {greeting}{}", std::fs::read_to_string(&errors).unwrap());
+                return Err(greeting + &std::fs::read_to_string(&errors).unwrap());
             }
         }
         let address = greeting.split("serves on ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
         let client = Client::new(address);
-        Self { child, _output: output, greeting, client, errors }
+        Ok(Self { child, _output: output, greeting, client, errors })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has logged since its folder was made.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
     pub fn terminate(&self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        testkit::signal(self.id(), "TERM");
     }
 
     /// kill -9, and waits until it is gone.

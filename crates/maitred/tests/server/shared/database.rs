@@ -1,0 +1,36 @@
+//! PostgreSQL is killed and comes back: whoever is in line keeps the place, everybody is told when to come again, and no
+//! server has to be started anew.
+
+use std::time::{Duration, Instant};
+
+use super::audit::Room;
+use super::cluster::{Cluster, places, slot};
+use super::load::{Crowd, Load};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgresql_is_killed_under_load() {
+    let cluster = Cluster::with_own_postgres().await;
+    let venue = cluster.venue(places(10_000)).await;
+    let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
+    let noon = slots[0];
+    let people = cluster.people(4_000).await;
+    let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
+    let jam = load.piles_up(&cluster, noon).await;
+
+    let struck = Instant::now();
+    cluster.kill_postgres();
+    drop(jam);
+    cluster.all_are(503, "").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    cluster.restart_postgres();
+    load.flowed(struck, Instant::now()).await;
+    cluster.all_are(200, "ready").await;
+    load.flows().await;
+    let visits = load.ended().await;
+    cluster.audit(&visits, Room::Places(10_000)).await.clean();
+    let unavailable: Vec<_> =
+        visits.iter().flat_map(|visit| &visit.log).filter(|told| told.status == Some(503)).collect();
+    assert!(!unavailable.is_empty(), "void: it was never away");
+    assert!(unavailable.iter().all(|told| told.retry_after), "everybody is told when to come back");
+    assert!(unavailable.iter().any(|told| told.ticket.is_some()), "and those in line with their ticket");
+}
