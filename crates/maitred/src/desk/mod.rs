@@ -303,6 +303,11 @@ impl Desk {
     }
 
     fn settle(&self, ticket: &Ticket, answer: Answer) {
+        if self.shared.is_some()
+            && let Some(twin) = self.tickets.twin(ticket)
+        {
+            self.settle(&twin, answer.clone());
+        }
         let mismatch = matches!(answer, Answer::KeyMismatch);
         let (outcome, action) = (outcome(&answer), ticket.command.action.verdict().as_str());
         if !ticket.settle(answer, |won| self.guards.end(ticket, won)) {
@@ -317,7 +322,7 @@ impl Desk {
         if mismatch {
             self.keys.release(ticket);
         }
-        for forgotten in self.tickets.decided(ticket.id()) {
+        for forgotten in self.tickets.decided(ticket) {
             self.keys.release(&forgotten);
         }
     }

@@ -59,10 +59,16 @@ impl Tickets {
         self.shard(id).tickets.get(&id).cloned()
     }
 
+    /// Another copy of this ticket that is kept here: somebody asked for it here while it was being decided.
+    pub(super) fn twin(&self, ticket: &Ticket) -> Option<Arc<Ticket>> {
+        self.get(ticket.id()).filter(|kept| !std::ptr::eq(Arc::as_ptr(kept), ticket))
+    }
+
     /// Notes that a ticket has its answer, and forgets what is too old or too much; those are returned.
-    pub(super) fn decided(&self, id: TicketId) -> Vec<Arc<Ticket>> {
+    pub(super) fn decided(&self, ticket: &Ticket) -> Vec<Arc<Ticket>> {
+        let id = ticket.id();
         let mut shard = self.shard(id);
-        if !shard.tickets.contains_key(&id) {
+        if !shard.tickets.get(&id).is_some_and(|kept| std::ptr::eq(Arc::as_ptr(kept), ticket)) {
             // Somebody else's, whom this process only decided.
             return Vec::new();
         }
@@ -99,5 +105,32 @@ impl Shard {
             forgotten.extend(self.tickets.remove(&id));
         }
         forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use booking::{Action, Command, PersonId, ReservationId, SlotId};
+
+    fn ticket() -> Arc<Ticket> {
+        let ticket = TicketId::new(SlotId::from_i64(7), 2, 1);
+        let (person, reservation) = (PersonId(1), ReservationId(1));
+        let (entered_at, action) = (jiff::Timestamp::UNIX_EPOCH, Action::Pay { reservation });
+        Arc::new(Ticket::new(Command { ticket, entered_at, person, action }, None, 7))
+    }
+
+    #[test]
+    fn a_ticket_that_is_asked_for_while_it_is_decided_is_counted_once() {
+        let tickets = Tickets::new();
+        // The runner has a copy of its own of what another process took; then somebody asks here.
+        let (in_hand, asked_for) = (ticket(), tickets.keep(ticket()));
+        assert_eq!(tickets.open(), 1);
+        tickets.decided(&in_hand);
+        assert_eq!(tickets.open(), 1, "it is another copy that has its answer");
+        let twin = tickets.twin(&in_hand).unwrap();
+        assert!(Arc::ptr_eq(&twin, &asked_for) && tickets.twin(&twin).is_none());
+        tickets.decided(&twin);
+        assert_eq!(tickets.open(), 0);
     }
 }

@@ -13,7 +13,7 @@ async fn postgresql_is_killed_under_load() {
     let venue = cluster.venue(places(10_000)).await;
     let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
     let noon = slots[0];
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
     let jam = load.piles_up(&cluster, noon).await;
 

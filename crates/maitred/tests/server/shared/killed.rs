@@ -15,7 +15,7 @@ const CAPACITY: u32 = 2_000;
 async fn thirty_runners_die() {
     let mut cluster = Cluster::start().await;
     let noon = slot(cluster.venue(places(CAPACITY)).await, 0);
-    let people = cluster.people(16_000).await;
+    let people = cluster.people(60_000).await;
     let database = cluster.database.connect().await;
     let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 20 });
     let mut pauses = Vec::new();
@@ -59,7 +59,7 @@ async fn thirty_runners_die() {
 async fn servers_are_replaced_one_by_one_and_nobody_notices() {
     let mut cluster = Cluster::start().await;
     let noon = slot(cluster.venue(places(10_000)).await, 0);
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
     for member in 0..super::cluster::MEMBERS {
         load.flows().await;

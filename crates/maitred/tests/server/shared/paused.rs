@@ -41,7 +41,7 @@ async fn asleep_with_a_batch(cluster: &mut Cluster, slot: SlotId) -> usize {
 async fn a_batch_that_arrives_after_the_lease_is_refused() {
     let mut cluster = Cluster::with_own_postgres().await;
     let noon = slot(cluster.venue(places(10_000)).await, 0);
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let database = cluster.database.connect().await;
     let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
     load.flows().await;
@@ -65,7 +65,7 @@ async fn a_batch_that_arrives_after_the_lease_is_refused() {
 async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
     let mut cluster = Cluster::with_own_postgres().await;
     let noon = slot(cluster.venue(places(10_000)).await, 0);
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let database = cluster.database.connect().await;
     let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
     load.flows().await;

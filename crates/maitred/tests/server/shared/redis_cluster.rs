@@ -51,7 +51,7 @@ pub fn home(cluster: &mut RedisCluster, key: &str) -> io::Result<usize> {
 async fn under_load() -> (Cluster, Load, VenueId) {
     let cluster = Cluster::over_redis_cluster().await;
     let venue = cluster.venue(places(CAPACITY)).await;
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let slots = (0..3).map(|n| slot(venue, n)).collect();
     let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
     load.flows().await;
