@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lanes::SharedLanes;
 use crate::memory::Memory;
 #[cfg(feature = "redis")]
-use crate::redis::{Redis, RedisConfig};
+use crate::redis::{Lanes, Redis, RedisConfig};
 use crate::ticket::Mint;
 use crate::{FairLock, Guard, Lock, MultiLock, RateLimiter, Semaphore};
 
@@ -93,7 +93,7 @@ impl Client {
     /// If this client is not one over Redis: lanes in one process are made by [`lane::Lanes::new`](crate::lane::Lanes::new).
     #[cfg(feature = "redis")]
     pub fn lanes(&self, kind: &str) -> SharedLanes {
-        SharedLanes::new(self.clone(), kind)
+        SharedLanes::over(Arc::new(Lanes::new(self.clone(), kind)))
     }
 
     /// Waits until everything that was dropped so far has been given back. Worth calling before the program ends.

@@ -7,6 +7,9 @@
 //! A lane belongs to a *group*; all keys of a group share one hash tag, so a group lives on one node of a Redis Cluster and
 //! whatever concerns it is one script. Payloads are opaque text.
 //!
+//! Where they are kept is a [`Backend`]: Redis ([`Client::lanes`](crate::Client)), or the same server in [`memory`], for
+//! simulations.
+//!
 //! # Guarantee
 //!
 //! * **Order.** Numbers of a lane grow by one in order of entry at Redis, owners and guests together. Batches are drawn in
@@ -46,15 +49,17 @@
 //!   except in a cluster.
 //! * *Nobody touches a lane for ten minutes*: it is forgotten. A claim is, ten minutes after it was made.
 
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::Client;
-use crate::backend::Backend;
 use crate::error::Result;
 use crate::lane::{Position, Side};
-use crate::redis::{LaneAt, Redis};
+
+pub use crate::memory::lanes as memory;
 
 /// Which lane of which group. Both parts are short names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -257,78 +262,108 @@ pub enum Message {
     Connected,
 }
 
-/// The shared lanes of one kind, made by [`Client::lanes`]. The [module](self) says what they promise.
+/// An answer under way.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// Where shared lanes are kept, as one client of it sees them. What each call does is said at [`SharedLanes`].
+pub trait Backend: Debug + Send + Sync {
+    /// The name of this client.
+    fn client(&self) -> &str;
+    /// Changes whenever the server may have changed.
+    fn generation(&self) -> u64;
+    /// Whether it answers and takes writes.
+    fn ping(&self) -> Answer<'_, ()>;
+    /// Takes places.
+    fn enter<'a>(&'a self, key: &'a LaneKey, terms: &'a Terms, entries: &'a [Entry]) -> Answer<'a, Entering>;
+    /// Settles the batch before and draws the next; with a limit of 0, gives the lane back.
+    fn draw<'a>(
+        &'a self,
+        key: &'a LaneKey,
+        limit: usize,
+        settle: Option<&'a Settlement>,
+    ) -> Answer<'a, Drawn>;
+    /// Keeps the lane for another lease.
+    fn renew<'a>(&'a self, key: &'a LaneKey) -> Answer<'a, bool>;
+    /// The lane as it is.
+    fn look<'a>(&'a self, key: &'a LaneKey) -> Answer<'a, Option<Look>>;
+    /// Who stands at this place.
+    fn find<'a>(&'a self, key: &'a LaneKey, place: Place) -> Answer<'a, Option<Found>>;
+    /// Takes a guest out of the line.
+    fn leave<'a>(
+        &'a self,
+        key: &'a LaneKey,
+        place: Place,
+        guard: Option<&'a str>,
+        claim: Option<&'a str>,
+        tell: Option<(&'a str, &'a str)>,
+    ) -> Answer<'a, bool>;
+    /// Guests waiting in each of these lanes.
+    fn waiting<'a>(&'a self, group: &'a str, lanes: &'a [Box<str>]) -> Answer<'a, Vec<usize>>;
+    /// Lanes with somebody in them and no runner.
+    fn unattended(&self) -> Answer<'_, Vec<LaneKey>>;
+    /// Messages to this client.
+    fn messages(&self) -> mpsc::Receiver<Message>;
+}
+
+/// The shared lanes of one kind, made by [`Client::lanes`](crate::Client). The [module](self) says what they promise.
 ///
 /// All calls fail with [`Unavailable`](crate::Error::Unavailable) when Redis does not answer in time.
 #[derive(Debug, Clone)]
 pub struct SharedLanes {
-    client: Client,
-    kind: Box<str>,
+    backend: Arc<dyn Backend>,
 }
 
 impl SharedLanes {
-    pub(crate) fn new(client: Client, kind: &str) -> Self {
-        assert!(matches!(client.backend(), Backend::Redis(_)), "shared lanes are kept in Redis");
-        // A space ends the kind in messages, and braces would begin a hash tag.
-        Self { client, kind: kind.replace(['{', '}', ' '], "_").into() }
-    }
-
-    fn redis(&self) -> &Redis {
-        match self.client.backend() {
-            Backend::Redis(redis) => redis,
-            Backend::Memory(_) => unreachable!("checked when this was made"),
-        }
-    }
-
-    fn at<'a>(&'a self, key: &'a LaneKey) -> LaneAt<'a> {
-        LaneAt { base: self.client.base(&self.kind, &key.group), kind: &self.kind, key }
+    /// Lanes that are kept there.
+    pub fn over(backend: Arc<dyn Backend>) -> Self {
+        Self { backend }
     }
 
     /// The name under which this client hears messages.
     pub fn client(&self) -> &str {
-        self.redis().client_name()
+        self.backend.client()
     }
 
     /// Changes whenever the server may have changed (new connection).
     pub fn generation(&self) -> u64 {
-        self.redis().generation()
+        self.backend.generation()
     }
 
     /// Whether Redis answers and takes writes: two cheap commands, one attempt. Of a cluster all primaries are asked.
     pub async fn ping(&self) -> Result<()> {
-        self.redis().ping(&self.kind).await
+        self.backend.ping().await
     }
 
     /// Takes places for all of these, or says why not, in their order. Up to 256 at once; many more would hold up the
     /// server.
     pub async fn enter(&self, key: &LaneKey, terms: &Terms, entries: &[Entry]) -> Result<Entering> {
-        self.redis().enter_lane(&self.at(key), terms, entries).await
+        self.backend.enter(key, terms, entries).await
     }
 
     /// Settles the batch before, if any, and draws the next: one call. What was drawn and not settled is drawn again.
     pub async fn draw(&self, key: &LaneKey, limit: usize, settle: Option<&Settlement>) -> Result<Drawn> {
-        self.redis().draw_lane(&self.at(key), limit.max(1), settle).await
+        self.backend.draw(key, limit.max(1), settle).await
     }
 
     /// Settles the batch before, if any, and gives the lane back. What was drawn and is not settled is drawn again by the
     /// next.
     pub async fn give_back(&self, key: &LaneKey, settle: Option<&Settlement>) -> Result<()> {
-        self.redis().draw_lane(&self.at(key), 0, settle).await.map(drop)
+        self.backend.draw(key, 0, settle).await.map(drop)
     }
 
     /// Keeps the lane for another lease; false if another has it.
     pub async fn renew(&self, key: &LaneKey) -> Result<bool> {
-        self.redis().renew_lane(&self.at(key)).await
+        self.backend.renew(key).await
     }
 
     /// The lane as it is; `None` if there is none. Keeps its keys from ending while somebody is in it.
     pub async fn look(&self, key: &LaneKey) -> Result<Option<Look>> {
-        self.redis().look_at_lane(&self.at(key)).await
+        self.backend.look(key).await
     }
 
     /// Who stands at this place, on either side, is being decided or has left; `None` if nobody.
     pub async fn find(&self, key: &LaneKey, place: Place) -> Result<Option<Found>> {
-        self.redis().find_in_lane(&self.at(key), place).await
+        self.backend.find(key, place).await
     }
 
     /// Takes a guest out of the line unless its turn has come; clears the guard and the claim if they are this place's, and
@@ -341,23 +376,23 @@ impl SharedLanes {
         claim: Option<&str>,
         tell: Option<(&str, &str)>,
     ) -> Result<bool> {
-        self.redis().leave_lane(&self.at(key), place, guard, claim, tell).await
+        self.backend.leave(key, place, guard, claim, tell).await
     }
 
     /// Guests waiting in each of these lanes, those being decided not counted.
     pub async fn waiting(&self, group: &str, lanes: &[Box<str>]) -> Result<Vec<usize>> {
-        self.redis().waiting_in_lanes(&self.client.base(&self.kind, group), lanes).await
+        self.backend.waiting(group, lanes).await
     }
 
     /// Lanes with somebody in them and no runner, in any group that was active lately. Of more than a thousand groups the
     /// latest are asked, and of more than a thousand lanes of a group some.
     pub async fn unattended(&self) -> Result<Vec<LaneKey>> {
-        self.redis().unattended_lanes(&self.kind, |group| self.client.base(&self.kind, group)).await
+        self.backend.unattended().await
     }
 
     /// Messages to this client about lanes of this kind; may be called once, a second call ends the first one's.
     /// Messages are hints: they may be lost, and are dropped when 4,096 are unread.
     pub fn messages(&self) -> mpsc::Receiver<Message> {
-        self.redis().lane_messages(&self.kind)
+        self.backend.messages()
     }
 }

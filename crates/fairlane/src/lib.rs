@@ -5,7 +5,7 @@
 //! | primitive | for |
 //! | --- | --- |
 //! | [`lane`] | a line of people served in batches, by one runner at a time; in one process |
-//! | `lanes` | the same line, shared by several processes over Redis |
+//! | [`lanes`] | the same line, shared by several processes over Redis |
 //! | [`FairLock`] | one at a time, first come, first served, with a place in line that survives a timeout |
 //! | [`Lock`] | one at a time, fail fast |
 //! | [`MultiLock`] | several keys, all or none, without deadlock |
@@ -43,7 +43,6 @@ mod fair_lock;
 mod guard;
 mod held;
 pub mod lane;
-#[cfg(feature = "redis")]
 pub mod lanes;
 mod lease;
 mod lock;

@@ -3,9 +3,11 @@
 use booking::{PersonId, ReservationId};
 use jiff::Timestamp;
 
+use crate::chance;
+
 fn fresh(now: Timestamp) -> u128 {
     let millis = u128::from(now.as_millisecond().unsigned_abs()) & ((1 << 48) - 1);
-    millis << 80 | rand::random::<u128>() >> 48
+    millis << 80 | chance::bits() >> 48
 }
 
 /// An id for a reservation that is about to be asked for.

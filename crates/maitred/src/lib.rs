@@ -6,6 +6,10 @@
 //! together, [`cli`] is the command line.
 
 pub mod admission;
+#[cfg(not(feature = "simulation"))]
+mod chance;
+#[cfg(feature = "simulation")]
+pub mod chance;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -145,7 +145,9 @@ impl Server {
         };
         let listening =
             tokio::spawn(http::serve(listener, http::router(app.clone()), limits, stopping.clone()));
-        let sweeping = tokio::spawn(sweeps::run(app.clone()));
+        let swept = app.clone();
+        let sweeping =
+            tokio::spawn(async move { sweeps::run(swept.rooms(), || swept.metrics.run_upkeep()).await });
         Ok(Self { address, stopping, listening, sweeping, runners, app })
     }
 

@@ -22,17 +22,19 @@ use crate::store::Controls;
 use crate::store::Store;
 
 /// An answer under way.
-pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 macro_rules! offered {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         /// A database engine.
-        pub(crate) trait Backend: Send + Sync {
-            $(fn $name(&self, $($argument: $kind),*) -> Answer<'_, $answer>;)*
+        pub trait Backend: Send + Sync {
+            $($(#[$doc])*
+            fn $name(&self, $($argument: $kind),*) -> Answer<'_, $answer>;)*
 
             /// Ends whatever works in the background, once what it has in hand is done.
             fn close(&self);
 
+            /// Switches protection off.
             #[cfg(feature = "controls")]
             fn set_controls(&mut self, controls: Controls);
         }

@@ -15,6 +15,8 @@ mod records;
 mod sqlite;
 mod store;
 
+#[cfg(feature = "simulation")]
+pub use backend::{Answer, Backend};
 pub use error::{CommitError, Error};
 pub use records::{
     Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey, StoredKey,

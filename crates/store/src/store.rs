@@ -69,6 +69,12 @@ impl Store {
         Ok(Self { backend: Box::new(Postgres::open(options).await?) })
     }
 
+    /// A store over an engine of the caller's.
+    #[cfg(feature = "simulation")]
+    pub fn over(backend: Box<dyn Backend>) -> Self {
+        Self { backend }
+    }
+
     /// The same store with some protection off.
     #[cfg(feature = "controls")]
     pub fn with_controls(mut self, controls: Controls) -> Self {

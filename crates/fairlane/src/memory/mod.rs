@@ -5,6 +5,7 @@
 
 mod guard;
 pub(crate) mod lane;
+pub mod lanes;
 mod line;
 mod lock;
 mod queue;

@@ -15,10 +15,13 @@ use super::queue::answer;
 use super::script::{Script, script};
 use super::wakeups::shrink;
 use super::{Redis, micros};
+use crate::Client;
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::lane::{Position, Side};
 use crate::lanes::{
-    Drawee, Drawn, Entered, Entering, Entry, Found, LaneKey, Look, Message, Place, Settlement, Terms,
+    self, Answer, Drawee, Drawn, Entered, Entering, Entry, Found, LaneKey, Look, Message, Place, Settlement,
+    Terms,
 };
 
 script!(ENTER = "lane_shared.lua" "lane_enter.lua");
@@ -147,11 +150,101 @@ impl LaneDesk {
     }
 }
 
+/// The lanes of one kind in Redis.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    client: Client,
+    kind: Box<str>,
+}
+
+impl Lanes {
+    pub(crate) fn new(client: Client, kind: &str) -> Self {
+        assert!(matches!(client.backend(), Backend::Redis(_)), "shared lanes are kept in Redis");
+        // A space ends the kind in messages, and braces would begin a hash tag.
+        Self { client, kind: kind.replace(['{', '}', ' '], "_").into() }
+    }
+
+    fn redis(&self) -> &Redis {
+        match self.client.backend() {
+            Backend::Redis(redis) => redis,
+            Backend::Memory(_) => unreachable!("checked when this was made"),
+        }
+    }
+
+    fn at<'a>(&'a self, key: &'a LaneKey) -> LaneAt<'a> {
+        LaneAt { base: self.client.base(&self.kind, &key.group), kind: &self.kind, key }
+    }
+}
+
+impl lanes::Backend for Lanes {
+    fn client(&self) -> &str {
+        &self.redis().shared.client
+    }
+
+    fn generation(&self) -> u64 {
+        self.redis().shared.link.generation()
+    }
+
+    fn ping(&self) -> Answer<'_, ()> {
+        Box::pin(self.redis().ping(&self.kind))
+    }
+
+    fn enter<'a>(&'a self, key: &'a LaneKey, terms: &'a Terms, entries: &'a [Entry]) -> Answer<'a, Entering> {
+        Box::pin(async move { self.redis().enter_lane(&self.at(key), terms, entries).await })
+    }
+
+    fn draw<'a>(
+        &'a self,
+        key: &'a LaneKey,
+        limit: usize,
+        settle: Option<&'a Settlement>,
+    ) -> Answer<'a, Drawn> {
+        Box::pin(async move { self.redis().draw_lane(&self.at(key), limit, settle).await })
+    }
+
+    fn renew<'a>(&'a self, key: &'a LaneKey) -> Answer<'a, bool> {
+        Box::pin(async move { self.redis().renew_lane(&self.at(key)).await })
+    }
+
+    fn look<'a>(&'a self, key: &'a LaneKey) -> Answer<'a, Option<Look>> {
+        Box::pin(async move { self.redis().look_at_lane(&self.at(key)).await })
+    }
+
+    fn find<'a>(&'a self, key: &'a LaneKey, place: Place) -> Answer<'a, Option<Found>> {
+        Box::pin(async move { self.redis().find_in_lane(&self.at(key), place).await })
+    }
+
+    fn leave<'a>(
+        &'a self,
+        key: &'a LaneKey,
+        place: Place,
+        guard: Option<&'a str>,
+        claim: Option<&'a str>,
+        tell: Option<(&'a str, &'a str)>,
+    ) -> Answer<'a, bool> {
+        Box::pin(async move { self.redis().leave_lane(&self.at(key), place, guard, claim, tell).await })
+    }
+
+    fn waiting<'a>(&'a self, group: &'a str, lanes: &'a [Box<str>]) -> Answer<'a, Vec<usize>> {
+        let base = self.client.base(&self.kind, group);
+        Box::pin(async move { self.redis().waiting_in_lanes(&base, lanes).await })
+    }
+
+    fn unattended(&self) -> Answer<'_, Vec<LaneKey>> {
+        let base_of = |group: &str| self.client.base(&self.kind, group);
+        Box::pin(self.redis().unattended_lanes(&self.kind, base_of))
+    }
+
+    fn messages(&self) -> mpsc::Receiver<Message> {
+        self.redis().shared.lanes.ear(&self.kind)
+    }
+}
+
 /// A lane and where its group is kept.
-pub(crate) struct LaneAt<'a> {
-    pub(crate) base: Arc<str>,
-    pub(crate) kind: &'a str,
-    pub(crate) key: &'a LaneKey,
+struct LaneAt<'a> {
+    base: Arc<str>,
+    kind: &'a str,
+    key: &'a LaneKey,
 }
 
 impl LaneAt<'_> {
@@ -177,20 +270,8 @@ impl std::fmt::Display for Place {
 }
 
 impl Redis {
-    pub(crate) fn client_name(&self) -> &str {
-        &self.shared.client
-    }
-
-    pub(crate) fn generation(&self) -> u64 {
-        self.shared.link.generation()
-    }
-
-    pub(crate) fn lane_messages(&self, kind: &str) -> mpsc::Receiver<Message> {
-        self.shared.lanes.ear(kind)
-    }
-
     /// Every server answers, and one of them takes writes: one that is full does not.
-    pub(crate) async fn ping(&self, kind: &str) -> Result<()> {
+    async fn ping(&self, kind: &str) -> Result<()> {
         let link = &self.shared.link;
         link.command(&cmd("PING")).await.map_err(unavailable)?;
         let mut write = cmd("SET");
@@ -211,12 +292,7 @@ impl Redis {
         u8::from(matches!(self.shared.config.topology, Topology::Cluster(_)))
     }
 
-    pub(crate) async fn enter_lane(
-        &self,
-        at: &LaneAt<'_>,
-        terms: &Terms,
-        entries: &[Entry],
-    ) -> Result<Entering> {
+    async fn enter_lane(&self, at: &LaneAt<'_>, terms: &Terms, entries: &[Entry]) -> Result<Entering> {
         let (limit, window) = terms.rate.unwrap_or_default();
         let call = self
             .call(&ENTER, at)
@@ -268,12 +344,7 @@ impl Redis {
         format!("{}:{kind}:groups", self.shared.config.prefix)
     }
 
-    pub(crate) async fn draw_lane(
-        &self,
-        at: &LaneAt<'_>,
-        limit: usize,
-        settle: Option<&Settlement>,
-    ) -> Result<Drawn> {
+    async fn draw_lane(&self, at: &LaneAt<'_>, limit: usize, settle: Option<&Settlement>) -> Result<Drawn> {
         let lanes = &self.shared.lanes;
         let lane = at.name();
         let call = self.call(&DRAW, at).arg(limit).arg(self.clustered());
@@ -301,11 +372,11 @@ impl Redis {
         Ok(if word == "taken" { Drawn::Taken } else { Drawn::Nobody })
     }
 
-    pub(crate) async fn renew_lane(&self, at: &LaneAt<'_>) -> Result<bool> {
+    async fn renew_lane(&self, at: &LaneAt<'_>) -> Result<bool> {
         answer(self.shared.link.call_once(&self.call(&RENEW, at)).await?)
     }
 
-    pub(crate) async fn look_at_lane(&self, at: &LaneAt<'_>) -> Result<Option<Look>> {
+    async fn look_at_lane(&self, at: &LaneAt<'_>) -> Result<Option<Look>> {
         let mut reply = Reply::of(self.shared.link.call_once(&self.call(&LOOK, at)).await?)?;
         if reply.rest.len() == 0 {
             return Ok(None);
@@ -319,7 +390,7 @@ impl Redis {
         Ok(Some(Look { born, last, first, waiting, deciding, returned, gone, pace, has_runner }))
     }
 
-    pub(crate) async fn find_in_lane(&self, at: &LaneAt<'_>, place: Place) -> Result<Option<Found>> {
+    async fn find_in_lane(&self, at: &LaneAt<'_>, place: Place) -> Result<Option<Found>> {
         let mut reply = Reply::of(self.shared.link.call_once(&self.call(&FIND, at).arg(place)).await?)?;
         if reply.rest.len() == 0 {
             return Ok(None);
@@ -331,7 +402,7 @@ impl Redis {
         Ok(Some(Found { payload, position, left: ahead == LEFT }))
     }
 
-    pub(crate) async fn leave_lane(
+    async fn leave_lane(
         &self,
         at: &LaneAt<'_>,
         place: Place,
@@ -347,17 +418,13 @@ impl Redis {
         answer(self.shared.link.call_once(&call).await?)
     }
 
-    pub(crate) async fn waiting_in_lanes(&self, base: &str, lanes: &[Box<str>]) -> Result<Vec<usize>> {
+    async fn waiting_in_lanes(&self, base: &str, lanes: &[Box<str>]) -> Result<Vec<usize>> {
         let call = Call::new(&WAITING).key(base, "").arg(lanes.len());
         answer(self.shared.link.call_once(&lanes.iter().fold(call, Call::arg)).await?)
     }
 
     /// `base_of` says where a group is kept.
-    pub(crate) async fn unattended_lanes(
-        &self,
-        kind: &str,
-        base_of: impl Fn(&str) -> Arc<str>,
-    ) -> Result<Vec<LaneKey>> {
+    async fn unattended_lanes(&self, kind: &str, base_of: impl Fn(&str) -> Arc<str>) -> Result<Vec<LaneKey>> {
         let call = Call::new(&GROUPS).key(&self.registry(kind), "").arg(LOOKED_AT);
         let groups: Vec<String> = answer(self.shared.link.call_once(&call).await?)?;
         let asked = groups.into_iter().map(|group| {

@@ -32,8 +32,8 @@ use crate::ticket::Mint;
 use chores::{Chore, Outstanding};
 pub use config::{RedisConfig, Topology};
 use keeper::Kept;
-pub(crate) use lanes::LaneAt;
 use lanes::LaneDesk;
+pub(crate) use lanes::Lanes;
 use link::Link;
 use wakeups::Watches;
 

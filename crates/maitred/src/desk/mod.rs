@@ -28,6 +28,7 @@ use tokio::time::Instant;
 pub use ticket::{Answer, Key, Settled, Ticket, Waited};
 
 use crate::admission::Keys;
+use crate::chance;
 use crate::clock::Clock;
 use crate::venues::Venues;
 use guards::{Guards, Name};
@@ -192,7 +193,7 @@ impl Desk {
             self.lanes.enter(slot, side, |number| {
                 let ticket = TicketId::new(slot, epoch, number);
                 let command = Command { ticket, entered_at: self.clock.now(), person, action };
-                let ticket = Arc::new(Ticket::new(command, key, rand::random()));
+                let ticket = Arc::new(Ticket::new(command, key, chance::short()));
                 ticket.here.store(number, Ordering::Release);
                 entered = Some(self.tickets.keep(ticket.clone()));
                 ticket

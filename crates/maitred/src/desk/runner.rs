@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::guards::Name;
 use super::{Answer, Desk, Settled, Ticket};
+use crate::chance;
 
 /// How long a batch may fail before those who wait in the call are let go.
 const TROUBLE: Duration = Duration::from_secs(1);
@@ -95,7 +96,8 @@ impl Desk {
                     unsure = true;
                     if stale > 3 {
                         // Not for long: processes that compete for a slot should take turns.
-                        tokio::time::sleep(Duration::from_millis(rand::random_range(1..20))).await;
+                        tokio::time::sleep(Duration::from_millis(20).mul_f64(chance::within(0.05..1.0)))
+                            .await;
                     }
                     // Whether it was the venue or the slot: both are read again. A store in trouble shows next time.
                     let _ = self.venues.refresh(id.venue()).await;
@@ -265,7 +267,7 @@ impl Drop for Trouble<'_> {
 
 /// Pauses, longer each time; not for the same time as others that met the same trouble.
 async fn rest(pause: &mut Duration) {
-    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.0))).await;
+    tokio::time::sleep(pause.mul_f64(chance::within(0.5..1.0))).await;
     *pause = (*pause * 2).min(LONGEST_PAUSE);
 }
 

@@ -1,6 +1,7 @@
 //! All tickets that this process can answer from memory: those in line, and those decided in the last while.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,7 +25,8 @@ pub(super) struct Tickets {
 
 #[derive(Default)]
 struct Shard {
-    tickets: HashMap<TicketId, Arc<Ticket>>,
+    /// Ids are our own, so nobody can choose them to collide; and those in it come in the same order in every run.
+    tickets: HashMap<TicketId, Arc<Ticket>, BuildHasherDefault<DefaultHasher>>,
     /// Decided ones, the oldest first.
     decided: VecDeque<(Instant, TicketId)>,
 }

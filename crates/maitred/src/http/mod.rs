@@ -64,6 +64,14 @@ pub struct App {
     pub stopping: CancellationToken,
 }
 
+impl App {
+    /// What the sweeps go through.
+    pub fn rooms(&self) -> crate::sweeps::Rooms<'_> {
+        let Self { store, admission, desk, clock, stopping, .. } = self;
+        crate::sweeps::Rooms { store, admission, desk, clock, stopping }
+    }
+}
+
 #[derive(OpenApi)]
 #[openapi(
     info(

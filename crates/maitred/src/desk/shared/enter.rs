@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use super::{Away, Shared, key, lock, place, ticket, wire};
+use crate::chance;
 use crate::desk::guards::Name;
 use crate::desk::{Answer, Desk, Key, Line, SECOND, Ticket, Turned, Wish, side};
 
@@ -64,7 +65,7 @@ pub(super) fn names(name: Name) -> (Option<Box<str>>, Option<Box<str>>) {
 
 /// Names a request: by its key if it has one, so that it is the same wherever it is sent.
 fn request(key: Option<&Key>) -> u64 {
-    let Some(key) = key else { return rand::random() };
+    let Some(key) = key else { return chance::short() };
     let hash = Sha256::new().chain_update(key.body).chain_update(key.text.as_bytes()).finalize();
     hash.iter().take(8).fold(0, |name, byte| name << 8 | u64::from(*byte))
 }

@@ -13,7 +13,7 @@ mod run;
 mod watch;
 mod wire;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -245,7 +245,7 @@ impl Desk {
         metrics::gauge!("maitred_degraded").set(0.0);
         let waiting = self.lanes.take_waiting();
         tracing::info!(people = waiting.len(), "Redis is back: lines are shared again");
-        let mut lines: HashMap<SlotId, Vec<Arc<Ticket>>> = HashMap::new();
+        let mut lines: BTreeMap<SlotId, Vec<Arc<Ticket>>> = BTreeMap::new();
         for ticket in waiting {
             ticket.here.store(0, Ordering::Release);
             lines.entry(ticket.id().slot).or_default().push(ticket);

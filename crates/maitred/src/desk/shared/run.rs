@@ -3,7 +3,7 @@
 //! The right to run is a lease that renews itself. It is not needed for being right: a runner that lost it without
 //! noticing fails the condition of the store, finds in the log what its successor decided, and says the same.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,6 +50,7 @@ pub(in crate::desk) async fn run(desk: Arc<Desk>) {
             tokio::spawn(async move {
                 let Some(shared) = &desk.shared else { return };
                 tokio::select! {
+                    biased;
                     () = shared.closed.cancelled() => {}
                     () = tokio::time::sleep(pause) => shared.ready.push(slot),
                 }
@@ -89,6 +90,7 @@ impl Desk {
             tokio::pin!(serving);
             let served = loop {
                 tokio::select! {
+                    biased;
                     served = &mut serving => break served,
                     () = tokio::time::sleep(RENEW) => {
                         // Whoever has lost the lane goes on: the store tells what counts.
@@ -158,7 +160,7 @@ fn settle(people: &[Arc<Ticket>], slot: Option<&Slot>, freed: Vec<Name>) -> Sett
         decided: people.iter().filter(|ticket| !ticket.command.action.is_owners()).count(),
         ..Settlement::default()
     };
-    let mut said: HashMap<&str, Vec<(TicketId, &Answer)>> = HashMap::new();
+    let mut said: BTreeMap<&str, Vec<(TicketId, &Answer)>> = BTreeMap::new();
     for ticket in people {
         let Some(answer) = ticket.answer() else { continue };
         let (guard, claim) = enter::names(ticket.name());

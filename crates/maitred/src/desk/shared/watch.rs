@@ -1,7 +1,7 @@
 //! Looking after those who wait: whoever runs their lane may have died, an answer may have been lost on its way, Redis
 //! may have been emptied. Everything here is found out by looking, and may be done any number of times.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{EARLY, Shared, key, lock, place, wire};
+use crate::chance;
 use crate::desk::{Answer, Desk, Ticket};
 
 /// How often this process looks at the lanes in which people of its own wait.
@@ -28,13 +29,14 @@ const SIDE_BY_SIDE: usize = 16;
 const ONE_BY_ONE: usize = 64;
 
 fn about(time: Duration) -> Duration {
-    time.mul_f64(rand::random_range(0.75..1.25))
+    time.mul_f64(chance::within(0.75..1.25))
 }
 
 pub(super) async fn watch(desk: Arc<Desk>) {
     let Some(shared) = &desk.shared else { return };
     loop {
         tokio::select! {
+            biased;
             () = shared.closed.cancelled() => return,
             () = shared.alarm.notified() => {}
             () = tokio::time::sleep(about(LOOK)) => {}
@@ -42,7 +44,7 @@ pub(super) async fn watch(desk: Arc<Desk>) {
         if !shared.is_up() {
             continue;
         }
-        let mut lines: HashMap<SlotId, Vec<Arc<Ticket>>> = HashMap::new();
+        let mut lines: BTreeMap<SlotId, Vec<Arc<Ticket>>> = BTreeMap::new();
         for ticket in desk.tickets.undecided() {
             if ticket.stands_elsewhere() {
                 lines.entry(ticket.id().slot).or_default().push(ticket);
@@ -60,6 +62,7 @@ pub(super) async fn listen(desk: Arc<Desk>) {
     let mut messages = shared.lanes.messages();
     loop {
         let message = tokio::select! {
+            biased;
             () = shared.closed.cancelled() => return,
             message = messages.recv() => message,
         };
@@ -77,6 +80,7 @@ pub(super) async fn rescue(desk: Arc<Desk>) {
     loop {
         let pause = if shared.is_up() { RESCUE } else { PROBE };
         tokio::select! {
+            biased;
             () = shared.closed.cancelled() => return,
             () = tokio::time::sleep(about(pause)) => {}
         }
@@ -111,7 +115,7 @@ impl Desk {
 
     /// The runner of a lane lets go of its own people when the store is in trouble; this is for those whose runner is
     /// elsewhere.
-    async fn let_go_in_trouble(&self, lines: &HashMap<SlotId, Vec<Arc<Ticket>>>) {
+    async fn let_go_in_trouble(&self, lines: &BTreeMap<SlotId, Vec<Arc<Ticket>>>) {
         let long = || lines.values().flatten().filter(|ticket| ticket.since.elapsed() > TROUBLE / 2);
         if long().next().is_none() {
             return;
