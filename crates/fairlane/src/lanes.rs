@@ -110,8 +110,8 @@ pub struct Terms {
     pub floor: u32,
     /// An epoch that was drawn just now, after the lane said it needs one.
     pub epoch: Option<u32>,
-    /// The caller knows that this group was here a short while ago: a lane that is born without the group's sign of life
-    /// then waits the grace for those who still hold places.
+    /// The caller knows that this lane was here a short while ago: born anew, it waits the grace for those who still hold
+    /// places.
     pub known: bool,
     /// The [connection](SharedLanes::generation) for which `floor` is good: on another one nobody enters, because the server
     /// may be another. `None` for any.
@@ -135,12 +135,14 @@ pub enum Entering {
 }
 
 /// What became of one entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entered {
     /// In line, now or already (the same request came before).
     In(Place),
     /// Another live request has the guard or the claim.
     InProgress(Place),
+    /// Another live request has the claim, in another lane of the group.
+    InProgressIn(Box<str>, Place),
     /// Over the rate: come back after this long.
     Limited(Duration),
     /// The line is as long as it may be.
@@ -198,6 +200,8 @@ pub struct Settlement {
     pub messages: Vec<(Box<str>, String)>,
     /// For whoever draws next.
     pub note: String,
+    /// Somebody else has decided something: whoever stands in the lane may have been served, and is drawn as such.
+    pub contested: bool,
     /// How many guests were decided, for the pace.
     pub decided: usize,
 }
@@ -215,9 +219,9 @@ pub struct Look {
     pub waiting: usize,
     /// Guests being decided.
     pub deciding: usize,
-    /// Those who came back from an earlier life and stand ahead of `first`; where an older copy of the lane took over,
-    /// some of them may stand further behind.
-    pub returned: usize,
+    /// Those who came back from an earlier life and stand ahead of `first`, in order; where an older copy of the lane took
+    /// over, some of them may stand further behind.
+    pub returned: Vec<Place>,
     /// Numbers from `first` on at which no guest stands, ascending.
     pub gone: Vec<u64>,
     /// Guests decided a second; `None` until something was decided.
@@ -227,18 +231,19 @@ pub struct Look {
 }
 
 impl Look {
-    /// Where the guest with this number of the present life stands; `None` if no guest stands there.
-    pub fn position(&self, number: u64) -> Option<Position> {
-        if !(self.first..=self.last).contains(&number) {
-            return None;
-        }
-        let gone = self.gone.binary_search(&number).err()?;
-        let ahead = usize::try_from(number - self.first).ok()?.checked_sub(gone)?;
-        Some(Position {
-            ahead: self.deciding + self.returned + ahead,
-            waiting: self.waiting + self.deciding,
-            pace: self.pace,
-        })
+    /// Where the guest of this place stands; `None` if no guest stands there.
+    pub fn position(&self, place: Place) -> Option<Position> {
+        let Place { epoch, number } = place;
+        let ahead = match self.returned.binary_search(&place) {
+            Ok(ahead) => ahead,
+            Err(_) if epoch >= self.born && (self.first..=self.last).contains(&number) => {
+                let gone = self.gone.binary_search(&number).err()?;
+                self.returned.len() + usize::try_from(number - self.first).ok()?.checked_sub(gone)?
+            }
+            Err(_) => return None,
+        };
+        let waiting = self.waiting + self.deciding;
+        Some(Position { ahead: self.deciding + ahead, waiting, pace: self.pace })
     }
 }
 

@@ -60,11 +60,11 @@ struct Group {
     runners: BTreeMap<Box<str>, (Box<str>, u64)>,
     /// Guards of winners, by lane and name: the place, and until when.
     kept: BTreeMap<(Box<str>, Box<str>), (Place, u64)>,
-    claims: BTreeMap<Box<str>, (Held, u64)>,
+    /// By whom, until when, in which lane.
+    claims: BTreeMap<Box<str>, (Held, u64, Box<str>)>,
     left: BTreeMap<(Box<str>, Place), (String, u64)>,
     /// Passes by time, in the order given out.
     rate: Vec<u64>,
-    life: u64,
 }
 
 /// Which request has a name.
@@ -199,7 +199,7 @@ impl Group {
         self.lanes.retain(|_, lane| lane.until > now);
         self.runners.retain(|_, (_, until)| *until > now);
         self.kept.retain(|_, (_, until)| *until > now);
-        self.claims.retain(|_, (_, until)| *until > now);
+        self.claims.retain(|_, (_, until, _)| *until > now);
         self.left.retain(|_, (_, until)| *until > now);
     }
 }
@@ -251,7 +251,7 @@ impl Party<'_> {
             }
         }
         if let Some(name) = claim
-            && let Some((held, _)) = self.group.claims.get(name).copied()
+            && let Some((held, _, _)) = self.group.claims.get(name).cloned()
         {
             if held.request != entry.request {
                 taken = taken.or(Some(held.place));
@@ -276,7 +276,7 @@ impl Party<'_> {
         }
         if let Some(name) = entry.claim.as_deref().filter(|name| !name.is_empty()) {
             let until = self.now + CLAIM;
-            self.group.claims.entry(name.into()).or_insert((held, until));
+            self.group.claims.entry(name.into()).or_insert((held, until, self.lane.into()));
         }
     }
 
@@ -298,6 +298,11 @@ impl Party<'_> {
     }
 
     fn enter(&mut self, entry: &Entry) -> Entered {
+        let claim = entry.claim.as_deref().filter(|_| entry.before.is_none());
+        let elsewhere = claim.and_then(|claim| self.group.claims.get(claim));
+        if let Some((held, _, lane)) = elsewhere.filter(|(_, _, lane)| **lane != *self.lane) {
+            return Entered::InProgressIn(lane.clone(), held.place);
+        }
         let known = self.known(entry);
         if let Known::Itself(place) = known {
             return Entered::In(place);
@@ -394,7 +399,7 @@ impl Server {
             let mut held = true;
             if epoch.is_none() {
                 group.runners.remove(&key.lane);
-                held = terms.known && group.life <= now || entries.iter().any(|entry| entry.before.is_some());
+                held = terms.known || entries.iter().any(|entry| entry.before.is_some());
             }
             let lane = group.lanes.entry(key.lane.clone()).or_default();
             match epoch {
@@ -433,7 +438,6 @@ impl Server {
         if run {
             group.run(&key.lane, call, times.lease);
         }
-        group.life = now + IDLE;
         let lane = group.lanes.entry(key.lane.clone()).or_default();
         if someone && woke {
             lane.since = Some(now);
@@ -492,7 +496,6 @@ impl Server {
             again: again || stander.again,
         });
         let note = Some(lane.note.clone()).filter(|note| !note.is_empty());
-        group.life = now + IDLE;
         (Drawn::Batch { people: people.collect(), note }, Some(lane.batch), said)
     }
 
@@ -529,7 +532,7 @@ impl Server {
             first: lane.first(),
             waiting: lane.waiting(),
             deciding: lane.deciding,
-            returned: lane.old.len(),
+            returned: lane.old.keys().copied().collect(),
             gone: lane.gone().collect(),
             pace: lane.pace,
             has_runner,
@@ -597,7 +600,7 @@ impl Server {
             lane.guards.remove(guard);
         }
         if let Some(claim) = claim
-            && group.claims.get(claim).is_some_and(|(held, _)| held.place == place)
+            && group.claims.get(claim).is_some_and(|(held, ..)| held.place == place)
         {
             group.claims.remove(claim);
         }
@@ -650,5 +653,8 @@ fn settle(group: &mut Group, key: &LaneKey, settlement: &Settlement, now: u64) {
     }
     lane.since = Some(now);
     lane.note.clone_from(&settlement.note);
+    if settlement.contested {
+        lane.again_up_to = lane.last;
+    }
     lane.deciding = 0;
 }

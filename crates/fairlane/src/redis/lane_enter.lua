@@ -20,7 +20,7 @@ if born or moved or ep < floor then
     -- Whatever an eviction has left of an earlier life.
     redis.call('DEL', guests, owners, old, flight, gone, guards, runner)
     bn = epoch
-    held = known and redis.call('EXISTS', life) == 0
+    held = known
     for i = 1, count do
       held = held or ARGV[FIRST + (i - 1) * WIDTH + 6] ~= ''
     end
@@ -36,7 +36,7 @@ if born or moved or ep < floor then
 end
 
 -- What others have of the names in this call; what this call gives out is added on the way.
-local by_guard, by_claim, by_kept = {}, {}, {}
+local by_guard, by_claim, by_kept, lane_of_claim = {}, {}, {}, {}
 do
   local guard_names, claim_keys, claim_names = {}, {}, {}
   for i = 1, count do
@@ -61,7 +61,9 @@ do
   end
   if #claim_keys > 0 then
     for i, text in ipairs(redis.call('MGET', unpack(claim_keys))) do
-      by_claim[claim_names[i]] = text or nil
+      if text then
+        by_claim[claim_names[i]], lane_of_claim[claim_names[i]] = string.match(text, '^(%S+ %S+) (.*)$')
+      end
     end
   end
 end
@@ -145,12 +147,12 @@ local function hold_names(place, request, guard, claim)
     new_guards[#new_guards + 1] = text
   end
   if claim ~= '' and not by_claim[claim] then
-    by_claim[claim] = text
-    redis.call('SET', claim_base .. claim, text, 'PX', CLAIM)
+    by_claim[claim], lane_of_claim[claim] = text, lane
+    redis.call('SET', claim_base .. claim, text .. ' ' .. lane, 'PX', CLAIM)
   end
 end
 
-local IN, IN_PROGRESS, LIMITED, FULL, LEFT = 0, 1, 2, 3, 4
+local IN, IN_PROGRESS, LIMITED, FULL, LEFT, IN_PROGRESS_IN = 0, 1, 2, 3, 4, 5
 
 local taken_epoch, taken_number
 
@@ -168,9 +170,12 @@ local function is_known(names, name, request)
   end
 end
 
--- What it is, and two numbers that say more.
+-- What it is, and two values that say more.
 local function enter(side, request, guard, claim, limited, before, payload)
   taken_epoch, taken_number = nil, nil
+  if by_claim[claim] and lane_of_claim[claim] ~= lane and before == '' then
+    return IN_PROGRESS_IN, string.match(by_claim[claim], '^%S+'), lane_of_claim[claim]
+  end
   if by_guard[guard] and is_known(by_guard, guard, request) or by_claim[claim] and is_known(by_claim, claim, request)
     or by_kept[guard] and is_known(by_kept, guard, request) then
     return IN, taken_epoch, taken_number
@@ -229,5 +234,4 @@ if not empty and redis.call('SET', runner, client, 'NX', 'PX', lease) then
   reply[3] = 1
 end
 keep(empty)
-redis.call('SET', life, 1, 'PX', IDLE)
 return reply

@@ -13,4 +13,7 @@ local reply = {
 for _, number in ipairs(redis.call('ZRANGE', gone, 0, -1)) do
   reply[#reply + 1] = number
 end
+for _, entry in ipairs(redis.call('ZRANGE', old, 0, -1)) do
+  reply[#reply + 1] = string.match(string.sub(entry, 27), '^%S+')
+end
 return reply

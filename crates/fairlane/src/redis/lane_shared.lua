@@ -3,7 +3,7 @@
 -- Per lane:
 -- lane    hash    ep: epoch given out now, bn: epoch at birth, sq: last number, ag: numbers up to this one may have been
 --                 served, hold: nothing is drawn before, bt: names what is in flight, fg: guests in flight, pace, since:
---                 the last settlement, note, node: of the cluster
+--                 the last settlement, note, node: which server
 -- guests  list    in order of number, without gaps: whoever takes a number while somebody stands here is appended, an owner
 --                 as ''. So the first number is sq - length + 1, and everybody is found by arithmetic. The head is never ''
 -- owners  list    in order of coming
@@ -14,7 +14,7 @@
 -- kept    hash    guards of winners, which stand for a while longer -> epoch.number
 -- after   zset    until when
 -- runner  string  the client that runs the lane
--- Per group: claim:<name>, left:<lane>:<place>, rate zset, busy set of lanes with somebody in them, life.
+-- Per group: claim:<name>, left:<lane>:<place>, rate zset, busy set of lanes with somebody in them.
 --
 -- An entry is 'epoch.number side request payload'; the side is o(wner) or g(uest), in upper case if it may have been served
 -- before. Times are µs of this server. Numbers are below 10^14, so that Lua writes them in full; times are not, and only
@@ -25,7 +25,7 @@ local hash, guests, owners = base .. ':lane:' .. lane, base .. ':guests:' .. lan
 local old, flight, gone = base .. ':old:' .. lane, base .. ':flight:' .. lane, base .. ':gone:' .. lane
 local guards, runner = base .. ':guards:' .. lane, base .. ':runner:' .. lane
 local kept, after = base .. ':kept:' .. lane, base .. ':after:' .. lane
-local busy, life, claim_base = base .. ':busy', base .. ':life', base .. ':claim:'
+local busy, claim_base = base .. ':busy', base .. ':claim:'
 
 -- An untouched lane with somebody in it is forgotten after this many ms; an empty one sooner.
 local IDLE, EMPTY = 600000, 300000
@@ -108,11 +108,13 @@ local function keep(empty)
   for _, key in ipairs({ hash, guests, owners, old, flight, gone, guards, busy }) do
     redis.call('PEXPIRE', key, IDLE)
   end
-  redis.call('SET', life, 1, 'PX', IDLE)
 end
 
--- Which node of the cluster this is; '' elsewhere.
-local function node_of(clustered)
-  local id = clustered == '1' and redis.pcall('CLUSTER', 'MYID')
+-- Which server this is, as the client says, or of a cluster which node; '' if nobody knows.
+local function node_of(server)
+  if server ~= 'cluster' then
+    return server
+  end
+  local id = redis.pcall('CLUSTER', 'MYID')
   return type(id) == 'string' and id or ''
 end

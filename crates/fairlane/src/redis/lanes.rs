@@ -288,12 +288,17 @@ impl Redis {
             .arg(millis(self.shared.config.lane_lease))
     }
 
-    fn clustered(&self) -> u8 {
-        u8::from(matches!(self.shared.config.topology, Topology::Cluster(_)))
+    /// Which server there is, or that a cluster knows it itself.
+    async fn server(&self) -> Result<Arc<str>> {
+        match self.shared.config.topology {
+            Topology::Cluster(_) => Ok("cluster".into()),
+            _ => self.shared.link.server().await,
+        }
     }
 
     async fn enter_lane(&self, at: &LaneAt<'_>, terms: &Terms, entries: &[Entry]) -> Result<Entering> {
         let (limit, window) = terms.rate.unwrap_or_default();
+        let server = self.server().await?;
         let call = self
             .call(&ENTER, at)
             .arg(terms.bound)
@@ -302,7 +307,7 @@ impl Redis {
             .arg(terms.floor)
             .arg(terms.epoch.map_or(-1, i64::from))
             .arg(u8::from(terms.known))
-            .arg(self.clustered())
+            .arg(server)
             .arg(micros(self.shared.config.lane_grace))
             .arg(entries.len());
         let call = entries.iter().fold(call, |call, entry| {
@@ -347,7 +352,7 @@ impl Redis {
     async fn draw_lane(&self, at: &LaneAt<'_>, limit: usize, settle: Option<&Settlement>) -> Result<Drawn> {
         let lanes = &self.shared.lanes;
         let lane = at.name();
-        let call = self.call(&DRAW, at).arg(limit).arg(self.clustered());
+        let call = self.call(&DRAW, at).arg(limit).arg(self.server().await?);
         let call = match (settle, lanes.drawn(&lane)) {
             (Some(settle), Some(batch)) => {
                 settlement(call.arg(batch), settle, &self.shared.config.lane_channel(), at.kind)
@@ -382,10 +387,13 @@ impl Redis {
             return Ok(None);
         }
         let (born, last, length): (_, u64, u64) = (reply.next()?, reply.next()?, reply.next()?);
-        let (returned, deciding, has_runner) = (reply.next()?, reply.next()?, reply.next()?);
+        let (back, deciding, has_runner): (usize, _, _) = (reply.next()?, reply.next()?, reply.next()?);
         let pace = reply.pace()?;
-        let gone = reply.rest.map(answer).collect::<Result<Vec<u64>>>()?;
-        let waiting = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(gone.len()) + returned;
+        let gone = reply.rest.len().saturating_sub(back);
+        let gone = reply.rest.by_ref().take(gone).map(answer).collect::<Result<Vec<u64>>>()?;
+        let returned =
+            reply.rest.map(|place| place_in(&answer::<String>(place)?)).collect::<Result<Vec<_>>>()?;
+        let waiting = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(gone.len()) + back;
         let first = (last + 1).saturating_sub(length);
         Ok(Some(Look { born, last, first, waiting, deciding, returned, gone, pace, has_runner }))
     }
@@ -443,6 +451,7 @@ impl Redis {
 
 fn settlement<'a>(call: Call<'a>, settle: &Settlement, channel: &str, kind: &str) -> Call<'a> {
     let call = call.arg(settle.decided).arg(&settle.note).arg(millis(settle.keep)).arg(channel);
+    let call = call.arg(u8::from(settle.contested));
     let call = settle.guards.iter().fold(call.arg(settle.guards.len()), Call::arg);
     let call = settle.claims.iter().fold(call.arg(settle.claims.len()), Call::arg);
     let kept = |call: Call<'a>, (guard, place): &(Box<str>, Place)| call.arg(guard).arg(place);
@@ -452,6 +461,16 @@ fn settlement<'a>(call: Call<'a>, settle: &Settlement, channel: &str, kind: &str
     let message =
         |call: Call<'a>, (to, text): &(Box<str>, String)| call.arg(to).arg(format_args!("{kind} {text}"));
     settle.messages.iter().fold(call.arg(settle.messages.len()), message)
+}
+
+/// `epoch.number`.
+fn place_in(text: &str) -> Result<Place> {
+    let place = text
+        .split_once('.')
+        .and_then(|(epoch, number)| Some(Place { epoch: epoch.parse().ok()?, number: number.parse().ok()? }));
+    place.ok_or_else(|| {
+        unavailable((::redis::ErrorKind::UnexpectedReturnType, "not a place in a lane").into())
+    })
 }
 
 /// `epoch.number side request payload`; an upper-case side may have been served before.
@@ -494,7 +513,12 @@ impl Reply {
     }
 
     fn entered(&mut self) -> Result<Entered> {
-        let (word, first, second): (u8, u64, u64) = (self.next()?, self.next()?, self.next()?);
+        let word: u8 = self.next()?;
+        if word == 5 {
+            let (place, lane): (String, String) = (self.next()?, self.next()?);
+            return Ok(Entered::InProgressIn(lane.into(), place_in(&place)?));
+        }
+        let (first, second): (u64, u64) = (self.next()?, self.next()?);
         let place = || Place { epoch: u32::try_from(first).unwrap_or(u32::MAX), number: second };
         Ok(match word {
             0 => Entered::In(place()),

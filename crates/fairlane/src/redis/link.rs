@@ -5,7 +5,7 @@
 //! number of the attempt is the last argument of each script.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
@@ -24,6 +24,8 @@ pub(super) struct Link {
     /// Where connections are driven.
     home: Handle,
     current: Mutex<Option<(u64, Connection)>>,
+    /// What the server of the connection calls itself: another name each time it starts.
+    server: Mutex<Arc<str>>,
     connecting: tokio::sync::Mutex<()>,
     generation: AtomicU64,
     start: Instant,
@@ -86,6 +88,7 @@ impl Link {
             attempts: config.attempts,
             home,
             current: Mutex::new(None),
+            server: Mutex::new("".into()),
             connecting: tokio::sync::Mutex::new(()),
             generation: AtomicU64::new(0),
             start: Instant::now(),
@@ -96,6 +99,12 @@ impl Link {
     /// Counts connections: it changes when the server may have changed.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// Which server the connection leads to; empty if it does not say.
+    pub(super) async fn server(&self) -> Result<Arc<str>> {
+        self.ready().await?;
+        Ok(self.server.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     pub(super) async fn ready(&self) -> Result<()> {
@@ -201,8 +210,13 @@ impl Link {
             }
             let (topology, patience) = (self.topology.clone(), self.call_timeout);
             // Spawned there, the connection is driven there, whatever becomes of the caller's runtime.
-            let connecting = self.home.spawn(async move { connect(&topology, patience).await });
-            let connection = connecting.await.map_err(|_| timed_out())??;
+            let connecting = self.home.spawn(async move {
+                let mut connection = connect(&topology, patience).await?;
+                let server = connection.run_id().await;
+                RedisResult::Ok((connection, server))
+            });
+            let (connection, server) = connecting.await.map_err(|_| timed_out())??;
+            *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
             let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
             let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
             *current = Some((generation, connection.clone()));

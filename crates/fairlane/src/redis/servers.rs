@@ -1,5 +1,6 @@
 //! Finding the server that takes writes, and connecting to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionLike, MultiplexedConnection};
@@ -32,6 +33,19 @@ impl Connection {
         };
         // At this level of the driver an error of the server is a value like any other.
         value?.extract_error()
+    }
+}
+
+impl Connection {
+    /// What the server calls itself since it started. Servers that keep it to themselves have no name.
+    pub(super) async fn run_id(&mut self) -> Arc<str> {
+        let Self::Single(_) = self else { return "".into() };
+        let mut info = cmd("INFO");
+        info.arg("server");
+        let Ok(value) = self.send(&info).await else { return "".into() };
+        let text: String = ::redis::from_redis_value(value).unwrap_or_default();
+        let id = text.lines().find_map(|line| line.strip_prefix("run_id:"));
+        id.unwrap_or_default().trim().into()
     }
 }
 

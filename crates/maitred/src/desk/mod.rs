@@ -289,6 +289,13 @@ impl Desk {
         }
     }
 
+    /// Whether a ticket can leave its line: one that stood in a shared line cannot while Redis is away, because others may
+    /// decide it.
+    pub fn can_leave(&self, ticket: &Ticket) -> bool {
+        let away = ticket.here.load(Ordering::Acquire) > 0 && ticket.again.load(Ordering::Acquire);
+        ticket.answer().is_some() || !away
+    }
+
     /// Leaves the line, unless the turn has come: then the answer follows.
     pub async fn leave(&self, ticket: &Ticket) -> bool {
         let slot = ticket.id().slot;

@@ -92,7 +92,10 @@ impl Desk {
         decided: TicketId,
     ) -> Result<(), Error> {
         let Some(at) = people.iter().position(|ticket| ticket.id() == id) else { return Ok(()) };
+        let person = people[at].command.person;
         let answer = match self.store.decided(decided).await? {
+            // Of anybody else nothing may be told: a number was given out twice.
+            Some(logged) if logged.decision.person != person => Answer::Failed,
             Some(logged) => Answer::Decided(Box::new(self.recall(logged).await?)),
             None => Answer::Failed,
         };

@@ -32,9 +32,9 @@ pub(super) async fn run(desk: Arc<Desk>) {
         // Read before drawing: whoever entered before this instant is in the batch or was served before.
         let drawn = desk.clock.now();
         let (people, slot) = turn.draw();
-        let serving = desk.serve(*turn.key(), people.clone(), slot, drawn);
+        let serving = desk.serve(*turn.key(), people.clone(), slot, drawn, None);
         match AssertUnwindSafe(serving).catch_unwind().await {
-            Ok((slot, _)) => turn.finish(slot),
+            Ok(served) => turn.finish(served.slot),
             Err(_) => {
                 tracing::error!(slot = ?turn.key(), people = people.len(), "a batch died");
                 let unanswered = people.iter().filter(|ticket| ticket.answer().is_none());
@@ -45,20 +45,38 @@ pub(super) async fn run(desk: Arc<Desk>) {
     }
 }
 
+/// What became of a batch.
+#[derive(Default)]
+pub(super) struct Served {
+    /// The slot as it is now, if it is known.
+    pub(super) slot: Option<Slot>,
+    /// Whose guards ended because a place was given up.
+    pub(super) freed: Vec<Name>,
+    /// Somebody else has decided something in this slot: whoever stands in its line may have been among them.
+    pub(super) contested: bool,
+}
+
 impl Desk {
-    /// Serves a batch to the end; the slot as it is then, and which guards ended because a place was given up.
+    /// Serves a batch to the end. `last` is the version of the slot after the batch before, where that is known.
     pub(super) async fn serve(
         &self,
         id: SlotId,
         mut people: Vec<Arc<Ticket>>,
         mut cached: Option<Slot>,
         drawn: Timestamp,
-    ) -> (Option<Slot>, Vec<Name>) {
+        mut last: Option<u64>,
+    ) -> Served {
         let started = Instant::now();
         let (mut foregone, mut made) = (HashMap::new(), HashSet::new());
         let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
-        // Whoever stood elsewhere before may have been decided there.
-        let mut unsure = people.iter().any(|ticket| ticket.again.load(Ordering::Acquire));
+        // Whoever stood elsewhere before may have been decided there. So may everybody in a shared line, if the slot is
+        // read only now and has moved on since the batch before: others may have taken this one over meanwhile.
+        let again = people.iter().any(|ticket| ticket.again.load(Ordering::Acquire));
+        let mut unsure = again || (self.shared.is_some() && cached.is_none());
+        let mut contested = false;
+        if again {
+            last = None;
+        }
         // Who asks with a key that somebody of the same batch has as well, and all whose guards ended.
         let (mut behind, mut freed) = (Vec::new(), Vec::new());
         loop {
@@ -66,12 +84,15 @@ impl Desk {
                 people.append(&mut behind);
             }
             if people.is_empty() {
-                return (cached, freed);
+                return Served { slot: cached, freed, contested };
             }
             if unsure {
                 // A commit that was sent and not heard of may still make its way, so this is asked before every attempt.
-                match self.resolve(id, &mut people).await {
-                    Ok(slot) => cached = Some(slot),
+                match self.resolve(id, &mut people, last.take()).await {
+                    Ok((slot, moved)) => {
+                        contested |= moved;
+                        cached = Some(slot);
+                    }
                     Err(_) => {
                         self.stumble(&people, started, &mut pause, &mut trouble).await;
                         continue;
@@ -93,7 +114,7 @@ impl Desk {
                     metrics::counter!("maitred_stale_batches_total").increment(1);
                     stale += 1;
                     // Whoever was faster may have decided some of the same people: a successor that took them for ours.
-                    unsure = true;
+                    (unsure, contested) = (true, true);
                     if stale > 3 {
                         // Not for long: processes that compete for a slot should take turns.
                         tokio::time::sleep(Duration::from_millis(20).mul_f64(chance::within(0.05..1.0)))
@@ -104,14 +125,17 @@ impl Desk {
                 }
                 Err(CommitError::Short(ticket)) => {
                     foregone.insert(ticket, Refusal::InsufficientPoints);
+                    unsure |= self.shared.is_some();
                 }
                 Err(CommitError::Decided(ticket)) => {
+                    unsure |= self.shared.is_some();
                     // What the store cannot tell now is found out in the next attempt.
                     if self.answer_from_log(&mut people, ticket, ticket).await.is_err() {
                         rest(&mut pause).await;
                     }
                 }
                 Err(CommitError::Made(ticket)) => {
+                    unsure |= self.shared.is_some();
                     // Known to be there it is not made again, unless it is somebody else's: then it can never be made.
                     if !made.insert(ticket)
                         && let Some(at) = people.iter().position(|one| one.id() == ticket)
@@ -121,6 +145,7 @@ impl Desk {
                     }
                 }
                 Err(CommitError::KeyUsed(ticket)) => {
+                    unsure |= self.shared.is_some();
                     if self.answer_from_key(&mut people, &mut behind, ticket).await.is_err() {
                         rest(&mut pause).await;
                     }
@@ -159,10 +184,21 @@ impl Desk {
     /// The slot is read before the log: a commit that was sent and still makes its way either is in the log by now, or
     /// moves the slot on from the version that was read, and then the next attempt is stale. The other way round it could
     /// land in between, and people would be decided twice.
-    async fn resolve(&self, id: SlotId, people: &mut Vec<Arc<Ticket>>) -> Result<Slot, Error> {
+    ///
+    /// A slot that is still at the version `last`, after which everybody here was drawn, has decided none of them. Otherwise
+    /// somebody else has decided something, which is told.
+    async fn resolve(
+        &self,
+        id: SlotId,
+        people: &mut Vec<Arc<Ticket>>,
+        last: Option<u64>,
+    ) -> Result<(Slot, bool), Error> {
         let slot = self.store.slot(id).await?;
+        if last == Some(slot.version) {
+            return Ok((slot, false));
+        }
         self.answer_decided(people).await?;
-        Ok(slot)
+        Ok((slot, last.is_some()))
     }
 
     /// Decides and stores once, and answers if that worked.

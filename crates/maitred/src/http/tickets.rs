@@ -219,7 +219,7 @@ pub async fn look(
 
 /// Leave the line. A ticket that is already being decided returns its outcome; nothing is undone.
 #[utoipa::path(delete, path = "/api/tickets/{id}", tag = "tickets", params(("id" = String, Path)),
-    responses((status = 200, body = TicketView), (status = 404, body = ProblemBody)))]
+    responses((status = 200, body = TicketView), (status = 404, body = ProblemBody), (status = 503, body = ProblemBody)))]
 pub async fn leave(
     State(app): State<Arc<App>>,
     guest: Guest,
@@ -227,6 +227,11 @@ pub async fn leave(
     headers: HeaderMap,
 ) -> Result<axum::Json<TicketView>, Problem> {
     let found = own(&app, &guest, id).await?;
+    if let Found::InMemory(ticket) = &found
+        && !app.desk.can_leave(ticket)
+    {
+        return Err(Problem::unavailable().about(id));
+    }
     if let Found::InMemory(ticket) = &found
         && !app.desk.leave(ticket).await
     {

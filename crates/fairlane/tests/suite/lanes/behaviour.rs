@@ -76,7 +76,11 @@ async fn a_guard_admits_one_request_and_knows_it_again(config: RedisConfig) {
     };
     batch(&one, &key, 2, Some(&settle)).await;
     let entered = enter(&one, &key, &[guarded(6, "ann"), guarded(1, "ann"), guarded(7, "bob")]).await;
-    assert_eq!(entered[..2], [Entered::InProgress(place); 2], "a winner's guard stands for a while");
+    assert_eq!(
+        entered[..2],
+        [Entered::InProgress(place), Entered::InProgress(place)],
+        "a winner's guard stands for a while"
+    );
     assert!(places(&entered[2..])[0] > bob);
 
     let forget = Settlement { forget: vec![("a".into(), "ann".into())], ..Settlement::default() };
@@ -94,7 +98,7 @@ async fn a_claim_is_of_the_whole_group(config: RedisConfig) {
     let place = enter_all(&lanes, &key, &[claiming(1, "ann")]).await[0];
     let elsewhere = lane("g", "b");
     let entered = enter(&lanes, &elsewhere, &[claiming(2, "ann"), claiming(3, "bob")]).await;
-    assert_eq!(entered[0], Entered::InProgress(place));
+    assert_eq!(entered[0], Entered::InProgressIn("a".into(), place));
     let bob = places(&entered[1..])[0];
     assert_eq!(enter(&lanes, &key, &[claiming(1, "ann")]).await, [Entered::In(place)]);
     places(&enter(&lanes, &lane("h", "a"), &[claiming(4, "ann")]).await);
@@ -119,8 +123,11 @@ async fn a_leaver_frees_its_place_and_its_names(config: RedisConfig) {
     );
     let look = lanes.look(&key).await.unwrap().unwrap();
     assert_eq!((look.first, look.waiting, look.gone.clone()), (2, 4, vec![3]));
-    assert_eq!(look.position(4).unwrap().ahead, 1);
-    assert!(look.position(3).is_none() && look.position(1).is_none() && look.position(7).is_none());
+    let at = |number| Place { epoch: look.born, number };
+    assert_eq!(look.position(at(4)).unwrap().ahead, 1);
+    assert!(
+        look.position(at(3)).is_none() && look.position(at(1)).is_none() && look.position(at(7)).is_none()
+    );
     assert_eq!(lanes.find(&key, entered[3]).await.unwrap().unwrap().position.unwrap().ahead, 1);
     let entered_again = enter(&lanes, &key, &[guarded(7, "guest 2"), guarded(8, "guest 3")]).await;
     assert_eq!(entered_again[0], Entered::InProgress(entered[1]));
@@ -155,7 +162,7 @@ async fn the_rate_is_of_the_group_whoever_enters_where(config: RedisConfig) {
     let mut second: Vec<_> = (4..=7).map(limited).collect();
     second.push(owner(8));
     let (entered, _) = enter_as(&other, &lane("g", "b"), &terms, &second).await;
-    places(&[entered[0], entered[1], entered[4]]);
+    places(&[entered[0].clone(), entered[1].clone(), entered[4].clone()]);
     let Entered::Limited(wait) = entered[2] else { panic!("{:?}", entered[2]) };
     assert!(wait > Duration::ZERO && wait <= Duration::from_secs(3), "{wait:?}");
     assert_eq!(entered[2], entered[3]);
@@ -224,8 +231,9 @@ async fn notes_and_the_pace_are_passed_on(config: RedisConfig) {
     assert_eq!(note.as_deref(), Some("version 7"));
     let look = other.look(&key).await.unwrap().unwrap();
     assert_eq!((look.waiting, look.deciding), (10, 10));
-    assert_eq!(look.position(30).unwrap().ahead, 19);
-    assert_eq!(look.position(30).unwrap().pace, Some(pace));
+    let at = |number| Place { epoch: look.born, number };
+    assert_eq!(look.position(at(30)).unwrap().ahead, 19);
+    assert_eq!(look.position(at(30)).unwrap().pace, Some(pace));
     other.give_back(&key, Some(&Settlement { decided: 10, ..Settlement::default() })).await.unwrap();
     assert!(other.look(&key).await.unwrap().unwrap().pace.unwrap() != pace);
 }

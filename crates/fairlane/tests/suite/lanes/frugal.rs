@@ -54,7 +54,6 @@ async fn every_key_ends_and_an_empty_lane_leaves_little() {
         format!("{base}:after:a"),
         format!("{base}:kept:a"),
         format!("{base}:lane:a"),
-        format!("{base}:life"),
         format!("{base}:rate"),
     ];
     let left = keys(&server).into_iter().filter(|key| !key.contains(":left:")).collect::<Vec<_>>();
@@ -76,9 +75,9 @@ async fn a_lane_that_everybody_leaves_is_empty() {
     for place in entered {
         assert!(lanes.leave(&key, place, None, None, None).await.unwrap());
     }
-    let left = ["fairlane:slot:groups", "fairlane:slot:{g}:lane:a", "fairlane:slot:{g}:life"];
+    let left = ["fairlane:slot:groups", "fairlane:slot:{g}:lane:a"];
     let of_lane = || keys(&server).into_iter().filter(|key| !key.contains(":left:")).collect::<Vec<_>>();
-    assert_eq!(of_lane(), [left[0], left[1], left[2], "fairlane:slot:{g}:runner:a"]);
+    assert_eq!(of_lane(), [left[0], left[1], "fairlane:slot:{g}:runner:a"]);
     assert!(matches!(lanes.draw(&key, 1, None).await.unwrap(), Drawn::Nobody));
     assert_eq!(of_lane(), left);
     let next = enter_all(&lanes, &key, &[guarded(3, "ann")]).await[0];

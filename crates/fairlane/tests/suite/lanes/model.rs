@@ -327,12 +327,13 @@ impl Story {
             Some(look) => {
                 assert_eq!((look.last, look.waiting), (self.model.last, self.model.line.len()));
                 assert_eq!((look.deciding, look.has_runner), (deciding, self.model.runner.is_some()));
-                let stands = |number: &u64| look.position(*number).is_some();
+                let at = |number| Place { epoch: u32::MAX, number };
+                let stands = |number: &u64| look.position(at(*number)).is_some();
                 let standing = (1..=look.last).filter(stands).count();
-                assert_eq!(standing + look.returned, look.waiting);
+                assert_eq!(standing + look.returned.len(), look.waiting);
                 let present = self.model.line.values().filter(|person| !person.again);
-                for person in present.filter(|_| look.returned == 0) {
-                    let position = look.position(person.place.number).unwrap();
+                for person in present.filter(|_| look.returned.is_empty()) {
+                    let position = look.position(person.place).unwrap();
                     assert_eq!(Some(Some(position.ahead)), self.model.ahead(person.place));
                 }
             }

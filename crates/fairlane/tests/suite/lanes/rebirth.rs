@@ -89,8 +89,8 @@ async fn those_who_come_back_go_in_their_old_order_ahead_of_everybody_new() {
     enter_all(&one, &key, &[again(3), again(7), again(4)]).await;
     enter_all(&other, &key, &[again(13), again(3)]).await;
     let look = other.look(&key).await.unwrap().unwrap();
-    assert_eq!((look.waiting, look.returned, look.first), (8, 7, 1));
-    assert_eq!(look.position(1).unwrap().ahead, 7);
+    assert_eq!((look.waiting, look.returned.len(), look.first), (8, 7, 1));
+    assert_eq!(look.position(Place { epoch: look.born, number: 1 }).unwrap().ahead, 7);
     let positions = [(3, 2), (12, 6), (1, 0)];
     for (n, ahead) in positions {
         let found = other.find(&key, old[n - 1]).await.unwrap().unwrap();
@@ -115,12 +115,9 @@ async fn there_is_a_grace_only_when_somebody_may_come_back() {
         enter_as(&lanes, key, &Terms { known, ..TERMS }, &[entry]).await;
         matches!(lanes.draw(key, 1, None).await.unwrap(), Drawn::Grace(_))
     };
-    assert!(!waits(&lane("g", "a"), false, guest(1)).await, "nobody knew the group");
-    assert!(!waits(&lane("g", "b"), true, guest(1)).await, "the group shows that it lives");
-    assert!(
-        waits(&lane("h", "a"), true, guest(1)).await,
-        "the group should show that it lives, and does not"
-    );
+    assert!(!waits(&lane("g", "a"), false, guest(1)).await, "nobody knew the lane");
+    assert!(!waits(&lane("g", "a"), true, guest(2)).await, "it is there");
+    assert!(waits(&lane("g", "b"), true, guest(1)).await, "it should be there, and is not");
     let before = Place { epoch: 1, number: 9 };
     assert!(waits(&lane("i", "a"), false, back(1, before)).await, "somebody came back");
     assert!(!waits(&lane("g", "a"), false, back(1, before)).await, "it extends nothing");
@@ -194,4 +191,35 @@ async fn whoever_left_is_not_brought_back() {
     let again = Entry { before: Some(stood[0]), ..guarded(1, "1") };
     assert_eq!(enter(&one, &key, &[again]).await, [Entered::Left]);
     assert_eq!(payloads(&batch(&one, &key, 9, None).await), ["2"]);
+}
+
+#[tokio::test]
+async fn whoever_stands_in_a_contested_lane_is_drawn_as_maybe_served() {
+    let server = RedisServer::start();
+    let (lanes, key) = (process(&on(&server)).await, lane("g", "a"));
+    enter_all(&lanes, &key, &[guest(1), guest(2)]).await;
+    assert!(!batch(&lanes, &key, 1, None).await[0].again);
+    let contested = Settlement { contested: true, ..Settlement::default() };
+    assert!(batch(&lanes, &key, 1, Some(&contested)).await[0].again);
+    enter_all(&lanes, &key, &[guest(3)]).await;
+    assert!(!batch(&lanes, &key, 1, Some(&Settlement::default())).await[0].again, "it came after that");
+}
+
+/// A server that was started anew from an old file: its last numbers may have been given out before.
+#[tokio::test]
+async fn a_server_that_has_started_anew_needs_a_new_epoch() {
+    let mut server = RedisServer::with_options(&["--appendonly", "yes"]);
+    let config = on(&server);
+    let (lanes, key) = (process(&config).await, lane("g", "a"));
+    let old = enter_all(&lanes, &key, &[guest(1), guest(2)]).await;
+    server.kill();
+    server.restart();
+    let lanes = process(&config).await;
+    let needs = lanes.enter(&key, &TERMS, &[guest(3)]).await.unwrap();
+    assert!(matches!(needs, Entering::NeedsEpoch));
+    let new = enter_all(&lanes, &key, &[guest(3)]).await[0];
+    assert!(new.epoch > old[1].epoch && new.number == 3);
+    server.command(&["DEL", "fairlane:slot:{g}:runner:a"]);
+    let drawn = batch(&lanes, &key, 9, None).await;
+    assert_eq!(drawn.iter().map(|drawee| drawee.again).collect::<Vec<_>>(), [true, true, false]);
 }

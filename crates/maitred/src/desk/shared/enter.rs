@@ -3,7 +3,6 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use booking::{Command, SlotId};
 use fairlane::lane::Refused;
@@ -12,7 +11,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use super::{Away, Shared, key, lock, place, ticket, wire};
+use super::{Away, Shared, key, lock, place, slot_of, ticket, wire};
 use crate::chance;
 use crate::desk::guards::Name;
 use crate::desk::{Answer, Desk, Key, Line, SECOND, Ticket, Turned, Wish, side};
@@ -21,8 +20,6 @@ use crate::desk::{Answer, Desk, Key, Line, SECOND, Ticket, Turned, Wish, side};
 const TOGETHER: usize = 256;
 /// How often an epoch is drawn for a lane that keeps changing under the call.
 const DRAWS: usize = 5;
-/// A venue that this process entered so recently has left its sign of life in Redis.
-const RECENT: Duration = Duration::from_secs(300);
 
 /// Those who wait to enter a lane, while somebody is on the way.
 pub(super) type Outbox = Vec<Waiting>;
@@ -35,6 +32,12 @@ pub(super) struct Waiting {
     request: u64,
     entered_at: Timestamp,
     reply: oneshot::Sender<Reply>,
+}
+
+impl Waiting {
+    fn give_back(self) {
+        let _ = self.reply.send(Err(self.wish));
+    }
 }
 
 enum Failure {
@@ -106,7 +109,13 @@ impl Desk {
     async fn carry(self: Arc<Self>, slot: SlotId, mut people: Outbox) {
         let Some(shared) = &self.shared else { return };
         while !people.is_empty() {
-            self.carry_once(shared, slot, people).await;
+            if shared.is_up() {
+                self.carry_once(shared, slot, people).await;
+            } else {
+                // Nobody waits for a server that is known not to answer.
+                let gathered = lock(&shared.outboxes).get_mut(&slot).map(std::mem::take).unwrap_or_default();
+                people.into_iter().chain(gathered).for_each(Waiting::give_back);
+            }
             let mut outboxes = lock(&shared.outboxes);
             people = match outboxes.get_mut(&slot) {
                 Some(outbox) if !outbox.is_empty() => outbox.drain(..outbox.len().min(TOGETHER)).collect(),
@@ -132,6 +141,9 @@ impl Desk {
                             self.keep(shared, Ticket::new(command, wish.key, request), born)
                         }
                         Entered::InProgress(at) => Err(Turned::InProgress(ticket(slot, at))),
+                        Entered::InProgressIn(lane, at) => {
+                            Err(Turned::InProgress(ticket(slot_of(&lane).unwrap_or(slot), at)))
+                        }
                         Entered::Limited(after) => Err(Turned::Limited(after)),
                         Entered::Full { waiting } => Err(Refused::Full { waiting }.into()),
                         Entered::Left => Err(Refused::Closed.into()),
@@ -141,7 +153,7 @@ impl Desk {
                 }
             }
             Err(Failure::Away) => {
-                people.into_iter().for_each(|waiting| drop(waiting.reply.send(Err(waiting.wish))));
+                people.into_iter().for_each(Waiting::give_back);
             }
             Err(Failure::Store(error)) => {
                 let turned = |waiting: Waiting| drop(waiting.reply.send(Ok(Err(error.clone().into()))));
@@ -185,7 +197,7 @@ impl Desk {
                 rate: rate.map(|limit| (limit, SECOND)),
                 floor: shared.floor.load(Ordering::Acquire),
                 epoch,
-                known: lock(&shared.known).get(&slot.venue()).is_some_and(|at| at.elapsed() < RECENT),
+                known: shared.knows(slot),
                 generation,
             };
             match self.ask(shared, shared.lanes.enter(&key, &terms, entries)).await? {
@@ -229,6 +241,7 @@ impl Desk {
     /// Enters people again who stood in a line that is gone, in the places they had. In order, or they would overtake each
     /// other.
     pub(super) async fn bring_back(&self, shared: &Shared, slot: SlotId, mut people: Vec<Arc<Ticket>>) {
+        people.retain(|ticket| ticket.answer().is_none());
         people.sort_unstable_by_key(|ticket| ticket.id());
         for people in people.chunks(TOGETHER) {
             let entries: Vec<_> = people.iter().map(|ticket| returning(shared, ticket)).collect();

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use booking::{Slot, SlotId, TicketId, VenueId};
+use booking::{Slot, SlotId, TicketId};
 use fairlane::lane::Position;
-use fairlane::lanes::{Found, LaneKey, Look, Place, SharedLanes};
+use fairlane::lanes::{LaneKey, Look, Place, SharedLanes};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -34,6 +34,8 @@ pub(super) use run::run;
 
 /// How old a look at a lane may be that positions are told from.
 const FRESH: Duration = Duration::from_millis(200);
+/// An empty lane is remembered by Redis for longer than this.
+const RECENT: Duration = Duration::from_secs(240);
 /// After Redis came back, tickets may still be on their way to it for so long.
 const UNSURE: Duration = Duration::from_secs(5);
 /// Answers that are kept for tickets that this process does not know yet.
@@ -60,21 +62,20 @@ pub(super) struct Shared {
     slots: Mutex<HashMap<SlotId, (Instant, Slot)>>,
     /// Answers that came before the ticket was known.
     early: Mutex<HashMap<TicketId, Answer>>,
-    /// When this process last entered a lane of a venue.
-    known: Mutex<HashMap<VenueId, Instant>>,
-    /// The life in which this process last saw a lane.
-    lives: Mutex<HashMap<SlotId, u32>>,
+    /// The life in which this process last saw a lane with somebody in it, and when.
+    lives: Mutex<HashMap<SlotId, (u32, Instant)>>,
     unsure_until: Mutex<Option<Instant>>,
+    /// When the lines were last shared again.
+    risen: Mutex<Instant>,
     /// Rung when something may have been lost.
     alarm: Notify,
     closed: CancellationToken,
 }
 
 struct Looked {
-    at: Instant,
+    /// Nobody looks again before.
+    again: Instant,
     look: Option<Arc<Look>>,
-    /// Somebody is looking again.
-    looking: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,6 +85,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The lane of a slot. Lanes of a venue share its rate limit, and so live together.
 fn key(slot: SlotId) -> LaneKey {
     LaneKey { group: slot.venue().to_string().into(), lane: slot.to_i64().to_string().into() }
+}
+
+/// The slot of a lane.
+fn slot_of(lane: &str) -> Option<SlotId> {
+    lane.parse().ok().map(SlotId::from_i64)
 }
 
 fn place(ticket: TicketId) -> Place {
@@ -124,9 +130,9 @@ impl Shared {
             looks: Mutex::default(),
             slots: Mutex::default(),
             early: Mutex::default(),
-            known: Mutex::default(),
             lives: Mutex::default(),
             unsure_until: Mutex::default(),
+            risen: Mutex::new(Instant::now()),
             alarm: Notify::new(),
             closed: CancellationToken::new(),
             lanes,
@@ -154,10 +160,8 @@ impl Shared {
 
     pub(super) fn tidy(&self) {
         lock(&self.slots).retain(|_, (at, _)| at.elapsed() < IDLE);
-        lock(&self.looks).retain(|_, looked| looked.at.elapsed() < IDLE);
-        lock(&self.known).retain(|_, at| at.elapsed() < IDLE);
-        let looked = lock(&self.looks);
-        lock(&self.lives).retain(|slot, _| looked.contains_key(slot));
+        lock(&self.looks).retain(|_, looked| looked.again.elapsed() < IDLE);
+        lock(&self.lives).retain(|_, (_, at)| at.elapsed() < IDLE);
         lock(&self.early).clear();
     }
 
@@ -177,10 +181,24 @@ impl Shared {
         self.generation.load(Ordering::Acquire) != self.lanes.generation()
     }
 
+    /// For a while, a ticket that is nowhere to be found may be on its way back.
+    fn be_unsure(&self) {
+        *lock(&self.unsure_until) = Some(Instant::now() + UNSURE);
+    }
+
     /// A life of a lane was seen; whether it is another than before.
     fn saw(&self, slot: SlotId, born: u32) -> bool {
-        lock(&self.known).insert(slot.venue(), Instant::now());
-        lock(&self.lives).insert(slot, born).is_some_and(|before| before != born)
+        let seen = lock(&self.lives).insert(slot, (born, Instant::now()));
+        let reborn = seen.is_some_and(|(before, _)| before != born);
+        if reborn {
+            self.be_unsure();
+        }
+        reborn
+    }
+
+    /// Whether this process has seen the lane so recently that Redis cannot have let it end.
+    fn knows(&self, slot: SlotId) -> bool {
+        lock(&self.lives).get(&slot).is_some_and(|(_, at)| at.elapsed() < RECENT)
     }
 }
 
@@ -196,15 +214,16 @@ impl Desk {
         let answer = call.await;
         metrics::histogram!("maitred_redis_seconds").record(asked.elapsed());
         answer.map_err(|error| {
-            self.fall(shared, &error);
+            self.fall(shared, asked, &error);
             Away
         })
     }
 
     /// Redis is away: whoever waits here stands in lines of this process from now on, in the order they had.
-    fn fall(&self, shared: &Shared, error: &fairlane::Error) {
+    fn fall(&self, shared: &Shared, asked: Instant, error: &fairlane::Error) {
         let gate = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
-        if !shared.is_up() {
+        // What was asked before Redis came back tells nothing of it now.
+        if !shared.is_up() || asked < *lock(&shared.risen) {
             return;
         }
         // A new life for the lines here, later than every one before; drawn when somebody enters.
@@ -239,17 +258,23 @@ impl Desk {
         if shared.lanes.ping().await.is_err() || self.raise(shared).await.is_err() {
             return;
         }
-        *lock(&shared.unsure_until) = Some(Instant::now() + UNSURE);
+        shared.be_unsure();
         lock(&shared.looks).clear();
-        shared.up.store(true, Ordering::Release);
-        metrics::gauge!("maitred_degraded").set(0.0);
-        let waiting = self.lanes.take_waiting();
-        tracing::info!(people = waiting.len(), "Redis is back: lines are shared again");
         let mut lines: BTreeMap<SlotId, Vec<Arc<Ticket>>> = BTreeMap::new();
-        for ticket in waiting {
-            ticket.here.store(0, Ordering::Release);
-            lines.entry(ticket.id().slot).or_default().push(ticket);
+        {
+            // Whoever falls meanwhile finds everybody either in a line here or on the way back.
+            let _gate = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+            *lock(&shared.risen) = Instant::now();
+            shared.up.store(true, Ordering::Release);
+            for ticket in self.lanes.take_waiting() {
+                ticket.again.store(true, Ordering::Release);
+                ticket.here.store(0, Ordering::Release);
+                lines.entry(ticket.id().slot).or_default().push(ticket);
+            }
         }
+        metrics::gauge!("maitred_degraded").set(0.0);
+        let people: usize = lines.values().map(Vec::len).sum();
+        tracing::info!(people, "Redis is back: lines are shared again");
         for (slot, people) in lines {
             self.bring_back(shared, slot, people).await;
         }
@@ -270,7 +295,16 @@ impl Desk {
         if !shared.is_up() {
             return None;
         }
-        let found = self.ask(shared, shared.lanes.find(&key(id.slot), place(id))).await.ok()??;
+        let found = self.ask(shared, shared.lanes.find(&key(id.slot), place(id))).await.ok()?;
+        let Some(found) = found else {
+            // A lane that this process knew and that is gone, or has begun anew, may have been lost with people in it.
+            match self.ask(shared, shared.lanes.look(&key(id.slot))).await {
+                Ok(None) if shared.knows(id.slot) => shared.be_unsure(),
+                Ok(Some(look)) => drop(shared.saw(id.slot, look.born)),
+                _ => {}
+            }
+            return None;
+        };
         let ticket = self.tickets.keep(Arc::new(wire::read(id, &found.payload)?));
         if found.left {
             self.settle(&ticket, Answer::Left);
@@ -298,12 +332,7 @@ impl Desk {
         let look = self.look(shared, id.slot).await;
         let here = || self.lanes.overview(&id.slot);
         let Some(look) = look else { return here() };
-        if ticket.again.load(Ordering::Acquire) {
-            let found = self.ask(shared, shared.lanes.find(&key(id.slot), place(id))).await.ok().flatten();
-            if let Some(Found { position: Some(position), .. }) = found {
-                return position;
-            }
-        } else if let Some(position) = look.position(id.number()) {
+        if let Some(position) = look.position(place(id)) {
             return position;
         }
         Position { ahead: 0, waiting: look.waiting + look.deciding, pace: look.pace }
@@ -338,10 +367,12 @@ impl Desk {
         {
             let mut looks = lock(&shared.looks);
             if let Some(looked) = looks.get_mut(&slot) {
-                if looked.at.elapsed() < FRESH || looked.looking {
+                let now = Instant::now();
+                if now < looked.again {
                     return looked.look.clone();
                 }
-                looked.looking = true;
+                // Whoever else asks until this one has looked, or has gone away without it, is told what is known.
+                looked.again = now + FRESH;
             }
         }
         let look = self.ask(shared, shared.lanes.look(&key(slot))).await.ok()?;
@@ -360,7 +391,7 @@ impl Shared {
     /// Remembers how a lane was seen.
     fn looked(&self, slot: SlotId, look: Option<Look>) -> Option<Arc<Look>> {
         let look = look.map(Arc::new);
-        let looked = Looked { at: Instant::now(), look: look.clone(), looking: false };
+        let looked = Looked { again: Instant::now() + FRESH, look: look.clone() };
         lock(&self.looks).insert(slot, looked);
         look
     }

@@ -10,18 +10,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use booking::{Slot, SlotId, TicketId};
-use fairlane::lanes::{Drawee, Drawn, Settlement};
+use fairlane::lanes::{Drawee, Drawn, LaneKey, Settlement};
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::{Shared, enter, key, lock, place, ticket, wire};
 use crate::desk::guards::{AFTER_SUCCESS, Name};
+use crate::desk::runner::Served;
 use crate::desk::{Answer, Desk, Ticket};
 
 /// How often the lease is renewed while a batch is in hand; a quarter of its length.
 const RENEW: Duration = Duration::from_millis(500);
 /// A lane that this version cannot read is left to others for so long.
 const LEAVE_ALONE: Duration = Duration::from_secs(5);
+
+/// A slot whose version is not known.
+const UNKNOWN: &str = "?";
 
 /// What to do with the lane next.
 enum Next {
@@ -61,6 +65,10 @@ pub(in crate::desk) async fn run(desk: Arc<Desk>) {
 
 impl Desk {
     async fn run_lane(&self, shared: &Shared, slot: SlotId) -> Next {
+        if self.is_in_trouble() {
+            // Whoever can reach the store should have it.
+            return Next::Later(RENEW);
+        }
         let key = key(slot);
         let mut settlement: Option<Settlement> = None;
         loop {
@@ -85,28 +93,36 @@ impl Desk {
                 let _ = self.ask(shared, shared.lanes.give_back(&key, None)).await;
                 return Next::Later(LEAVE_ALONE);
             };
-            let cached = shared.cached(slot, note.as_deref());
-            let serving = AssertUnwindSafe(self.serve(slot, people.clone(), cached, drawn_at)).catch_unwind();
-            tokio::pin!(serving);
-            let served = loop {
-                tokio::select! {
-                    biased;
-                    served = &mut serving => break served,
-                    () = tokio::time::sleep(RENEW) => {
-                        // Whoever has lost the lane goes on: the store tells what counts.
-                        let _ = self.ask(shared, shared.lanes.renew(&key)).await;
-                    }
-                }
+            // A line that has settled nothing yet is new, and so is its slot.
+            let last = note.as_deref().map_or(Some(0), |note| note.parse().ok());
+            let cached = shared.cached(slot, last);
+            let serving = self.serve(slot, people.clone(), cached, drawn_at, last);
+            let serving = AssertUnwindSafe(serving).catch_unwind();
+            let served = tokio::select! {
+                biased;
+                served = serving => served,
+                () = self.keep_lease(shared, &key) => Ok(Served::default()),
             };
-            let (slot_now, freed) = served.unwrap_or_else(|_| {
+            let Served { slot: slot_now, freed, contested } = served.unwrap_or_else(|_| {
                 tracing::error!(?slot, people = people.len(), "a batch died");
                 let unanswered = people.iter().filter(|ticket| ticket.answer().is_none());
                 unanswered.for_each(|ticket| self.settle(ticket, Answer::Failed));
-                (None, Vec::new())
+                Served { contested: true, ..Served::default() }
             });
-            settlement = Some(settle(&people, slot_now.as_ref(), freed));
+            settlement = Some(Settlement { contested, ..settle(&people, slot_now.as_ref(), freed) });
             if let Some(slot_now) = slot_now {
                 lock(&shared.slots).insert(slot, (Instant::now(), slot_now));
+            }
+        }
+    }
+
+    /// Renews the lease for as long as it is polled, and has no end. Whoever has lost the lane goes on: the store tells what
+    /// counts. A process that cannot reach the store lets others try.
+    async fn keep_lease(&self, shared: &Shared, key: &LaneKey) {
+        loop {
+            tokio::time::sleep(RENEW).await;
+            if !self.is_in_trouble() {
+                let _ = self.ask(shared, shared.lanes.renew(key)).await;
             }
         }
     }
@@ -141,22 +157,18 @@ impl Desk {
 
 impl Shared {
     /// The slot as this process remembers it, if nobody has decided anything since.
-    fn cached(&self, slot: SlotId, note: Option<&str>) -> Option<Slot> {
+    fn cached(&self, slot: SlotId, last: Option<u64>) -> Option<Slot> {
         let (_, cached) = lock(&self.slots).remove(&slot)?;
-        (note == Some(version(&cached).as_str())).then_some(cached)
+        (last == Some(cached.version)).then_some(cached)
     }
-}
-
-/// What whoever draws next is told of the slot.
-fn version(slot: &Slot) -> String {
-    slot.version.to_string()
 }
 
 /// How a batch ended, for the line and for the processes that wait.
 fn settle(people: &[Arc<Ticket>], slot: Option<&Slot>, freed: Vec<Name>) -> Settlement {
     let mut settlement = Settlement {
         keep: AFTER_SUCCESS,
-        note: slot.map(version).unwrap_or_default(),
+        // What whoever draws next is told of the slot: its version.
+        note: slot.map_or_else(|| UNKNOWN.to_owned(), |slot| slot.version.to_string()),
         decided: people.iter().filter(|ticket| !ticket.command.action.is_owners()).count(),
         ..Settlement::default()
     };

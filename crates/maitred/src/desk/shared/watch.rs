@@ -10,7 +10,7 @@ use fairlane::lanes::{Look, Message};
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
-use super::{EARLY, Shared, key, lock, place, wire};
+use super::{EARLY, Shared, key, lock, place, slot_of, wire};
 use crate::chance;
 use crate::desk::{Answer, Desk, Ticket};
 
@@ -87,10 +87,7 @@ pub(super) async fn rescue(desk: Arc<Desk>) {
         if !shared.is_up() {
             desk.rise(shared).await;
         } else if let Ok(lanes) = desk.ask(shared, shared.lanes.unattended()).await {
-            lanes
-                .iter()
-                .filter_map(|key| key.lane.parse().ok())
-                .for_each(|id| shared.ready.push(SlotId::from_i64(id)));
+            lanes.iter().filter_map(|key| slot_of(&key.lane)).for_each(|slot| shared.ready.push(slot));
         }
     }
 }
@@ -132,7 +129,9 @@ impl Desk {
         let Some(look) = shared.looked(slot, look) else {
             return self.find_again(shared, slot, people).await;
         };
-        shared.saw(slot, look.born);
+        if look.waiting + look.deciding > 0 {
+            shared.saw(slot, look.born);
+        }
         if !look.has_runner {
             shared.ready.push(slot);
         }
@@ -195,7 +194,8 @@ fn stands(look: &Look, ticket: &Ticket, asked: Instant) -> Stands {
     if life != 0 && life != look.born {
         return Stands::Lost;
     }
-    let apart = ticket.again.load(Acquire) || ticket.command.action.is_owners();
+    // Numbers tell only of those who entered in this life of the lane, and whose life is known.
+    let apart = life == 0 || ticket.again.load(Acquire) || ticket.command.action.is_owners();
     if !apart {
         if number > look.last {
             return Stands::Lost;

@@ -55,8 +55,9 @@ fn keys(cluster: &mut Cluster) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_is_emptied() {
-    let (mut cluster, load, noon) = under_load(4_000).await;
+    let (mut cluster, load, noon) = under_load(20_000).await;
     for _ in 0..5 {
+        load.flows().await;
         let jam = load.piles_up(&cluster, noon).await;
         assert!(keys(&mut cluster) > 0, "void: there was nothing to lose");
         let struck = Instant::now();
@@ -71,8 +72,9 @@ async fn redis_is_emptied() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_is_killed_and_comes_back_empty() {
-    let (mut cluster, load, noon) = under_load(4_000).await;
+    let (mut cluster, load, noon) = under_load(20_000).await;
     for _ in 0..3 {
+        load.flows().await;
         let jam = load.piles_up(&cluster, noon).await;
         assert!(keys(&mut cluster) > 0, "void: there was nothing to lose");
         let (struck, before) = (Instant::now(), cluster.one_redis().id());
@@ -88,7 +90,7 @@ async fn redis_is_killed_and_comes_back_empty() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_is_away_for_twenty_seconds() {
-    let (mut cluster, load, _) = under_load(6_000).await;
+    let (mut cluster, load, _) = under_load(20_000).await;
     let quiet: Vec<_> = (0..MEMBERS).map(|member| said_of_redis(&cluster, member)).collect();
     let struck = Instant::now();
     block_in_place(|| cluster.one_redis().kill());
@@ -124,7 +126,7 @@ async fn redis_is_away_for_twenty_seconds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_does_not_answer_for_five_seconds() {
-    let (mut cluster, load, _) = under_load(4_000).await;
+    let (mut cluster, load, _) = under_load(20_000).await;
     let before: Vec<_> = (0..MEMBERS).map(|member| cluster.size(member)).collect();
     let struck = Instant::now();
     cluster.one_redis().stop();
