@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod app;
+mod audits;
 mod bad_input;
 mod changes;
 mod client;

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::audit::Room;
 use super::cluster::{Cluster, places, slot};
 use super::load::{Crowd, Load};
 
@@ -27,7 +26,7 @@ async fn postgresql_is_killed_under_load() {
     cluster.all_are(200, "ready").await;
     load.flows().await;
     let visits = load.ended().await;
-    cluster.audit(&visits, Room::Places(10_000)).await.clean();
+    cluster.audit(&visits).await.clean();
     let unavailable: Vec<_> =
         visits.iter().flat_map(|visit| &visit.log).filter(|told| told.status == Some(503)).collect();
     assert!(!unavailable.is_empty(), "void: it was never away");

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::audit::Room;
 use super::cluster::{Cluster, places, slot};
 use super::load::{Crowd, Load};
 use crate::crowd::eventually;
@@ -46,7 +45,7 @@ async fn thirty_runners_die() {
         pauses[KILLS - 1]
     );
 
-    let findings = cluster.audit(&visits, Room::Places(CAPACITY.into())).await.clean().in_order();
+    let findings = cluster.audit(&visits).await.clean().in_order();
     assert!(findings.cut > 0, "void: nobody was cut off");
     assert!(visits.iter().filter(|visit| visit.paid).count() > 0, "void: nobody has paid");
     assert!(findings.won == CAPACITY as usize && findings.refused > 0, "{findings:?}");
@@ -70,6 +69,6 @@ async fn servers_are_replaced_one_by_one_and_nobody_notices() {
     }
     load.flows().await;
     let visits = load.ended().await;
-    let findings = cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
+    let findings = cluster.audit(&visits).await.clean().in_order();
     assert_eq!(findings.won, visits.len());
 }

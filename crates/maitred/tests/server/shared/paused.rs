@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use booking::SlotId;
 
-use super::audit::Room;
 use super::cluster::{Cluster, places, slot};
 use super::load::{Crowd, Load};
 use crate::crowd::eventually;
@@ -58,7 +57,7 @@ async fn a_batch_that_arrives_after_the_lease_is_refused() {
     load.flowed(struck, Instant::now()).await;
     load.flows().await;
     let visits = load.ended().await;
-    cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
+    cluster.audit(&visits).await.clean().in_order();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,5 +80,5 @@ async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
     load.flowed(struck, Instant::now()).await;
     load.flows().await;
     let visits = load.ended().await;
-    cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
+    cluster.audit(&visits).await.clean().in_order();
 }

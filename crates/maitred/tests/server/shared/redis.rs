@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use booking::SlotId;
 use tokio::task::block_in_place;
 
-use super::audit::{Findings, Room};
+use super::audit::Findings;
 use super::cluster::{Cluster, MEMBERS, places, slot};
 use super::guests::{Ending, Visit};
 use super::load::{Crowd, Load};
@@ -34,7 +34,7 @@ async fn recovered(cluster: &mut Cluster, load: Load) -> (Vec<Visit>, Findings) 
     cluster.all_are(200, "ready").await;
     load.flows().await;
     let visits = load.ended().await;
-    let findings = cluster.audit(&visits, Room::Places(CAPACITY.into())).await.clean();
+    let findings = cluster.audit(&visits).await.clean();
     assert_eq!(findings.won, visits.len(), "there was room for all");
     for member in 0..MEMBERS {
         assert_eq!(cluster.metric(member, "maitred_degraded").await, 0.0);

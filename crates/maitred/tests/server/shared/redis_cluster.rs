@@ -7,7 +7,6 @@ use booking::VenueId;
 use testkit::{RedisCluster, Reply, until};
 use tokio::task::block_in_place;
 
-use super::audit::Room;
 use super::cluster::{Cluster, Redis, places, slot};
 use super::load::{Crowd, Load};
 
@@ -62,7 +61,7 @@ async fn recovered(cluster: &Cluster, load: Load) {
     cluster.all_are(200, "ready").await;
     load.flows().await;
     let visits = load.ended().await;
-    let findings = cluster.audit(&visits, Room::Places(CAPACITY.into())).await.clean();
+    let findings = cluster.audit(&visits).await.clean();
     assert_eq!(findings.won, visits.len(), "there was room for all");
 }
 
