@@ -75,11 +75,7 @@ impl Cluster {
 /// Audits what is stored against what guests were told.
 pub fn audit(stored: &Database, visits: &[Visit]) -> Findings {
     let mut findings = count(visits);
-    let start = visits.iter().filter_map(|visit| visit.log.first()).map(|told| told.asked).min();
-    let start = start.unwrap_or_else(Instant::now);
-    let told: Vec<_> = visits.iter().map(|visit| heard(visit, start)).collect();
-    let report = audit::audit(stored, &told, Options::default());
-    assert_eq!(report.more, 0, "too much is wrong to tell: {:#?}", &report.findings[..20]);
+    let report = report(stored, visits);
     for finding in &report.findings {
         match finding {
             Finding::OutOfOrder { .. } => findings.inversions += 1,
@@ -96,6 +92,20 @@ pub fn audit(stored: &Database, visits: &[Visit]) -> Findings {
         report.counts
     );
     findings
+}
+
+/// All that the auditor finds.
+pub fn found(stored: &Database, visits: &[Visit]) -> Vec<Finding> {
+    report(stored, visits).findings
+}
+
+fn report(stored: &Database, visits: &[Visit]) -> audit::Report {
+    let start = visits.iter().filter_map(|visit| visit.log.first()).map(|told| told.asked).min();
+    let start = start.unwrap_or_else(Instant::now);
+    let told: Vec<_> = visits.iter().map(|visit| heard(visit, start)).collect();
+    let report = audit::audit(stored, &told, Options::default());
+    assert_eq!(report.more, 0, "too much is wrong to tell: {:#?}", &report.findings[..20]);
+    report
 }
 
 fn slot(slot: SlotId) -> Slot {

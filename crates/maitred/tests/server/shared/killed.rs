@@ -4,21 +4,26 @@
 use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, places, slot};
-use super::load::{Crowd, Load};
+use super::load::{Crowd, Load, rounds};
 use crate::crowd::eventually;
 
-const KILLS: usize = 30;
-const CAPACITY: u32 = 2_000;
+const CAPACITY: u32 = 1_500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_runners_die() {
+    for kills in rounds(30, 30) {
+        runners_die(kills).await;
+    }
+}
+
+async fn runners_die(kills: usize) {
     let mut cluster = Cluster::start().await;
     let noon = slot(cluster.venue(places(CAPACITY)).await, 0);
-    let people = cluster.people(16_000).await;
+    let people = cluster.people(8_000).await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 20 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 20 });
     let mut pauses = Vec::new();
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         load.flows().await;
         let runner = cluster.until_run(noon).await;
         let struck = Instant::now();
@@ -39,10 +44,10 @@ async fn thirty_runners_die() {
     load.flows().await;
     let visits = load.ended().await;
     pauses.sort_unstable();
-    let median = pauses[KILLS / 2];
+    let median = pauses[kills / 2];
     println!(
         "after kill -9 of its runner the line moved again within {median:?} (median), {:?} at most",
-        pauses[KILLS - 1]
+        pauses[kills - 1]
     );
 
     let findings = cluster.audit(&visits).await.clean().in_order();
@@ -59,7 +64,7 @@ async fn servers_are_replaced_one_by_one_and_nobody_notices() {
     let mut cluster = Cluster::start().await;
     let noon = slot(cluster.venue(places(10_000)).await, 0);
     let people = cluster.people(4_000).await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
     for member in 0..super::cluster::MEMBERS {
         load.flows().await;
         let struck = Instant::now();

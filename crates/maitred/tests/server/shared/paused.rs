@@ -42,7 +42,7 @@ async fn a_batch_that_arrives_after_the_lease_is_refused() {
     let noon = slot(cluster.venue(places(10_000)).await, 0);
     let people = cluster.people(4_000).await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
     load.flows().await;
 
     let struck = Instant::now();
@@ -66,7 +66,7 @@ async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
     let noon = slot(cluster.venue(places(10_000)).await, 0);
     let people = cluster.people(4_000).await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
     load.flows().await;
 
     let struck = Instant::now();

@@ -52,7 +52,7 @@ async fn under_load() -> (Cluster, Load, VenueId) {
     let venue = cluster.venue(places(CAPACITY)).await;
     let people = cluster.people(4_000).await;
     let slots = (0..3).map(|n| slot(venue, n)).collect();
-    let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
+    let load = Load::start(&cluster, Crowd { people, slots, rate: 130, payers: 20 });
     load.flows().await;
     (cluster, load, venue)
 }
