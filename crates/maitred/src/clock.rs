@@ -1,7 +1,8 @@
 //! The clock, read only at the edges. Tests set it; everything else is told the time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use store::{Error, Store};
@@ -15,22 +16,29 @@ pub enum Clock {
     /// The machine's clock, which is also the database's while that runs inside this process.
     #[default]
     System,
-    /// The clock of a database that several processes share: this machine's, set right by so many milliseconds.
+    /// The clock of a database that several processes share: what it showed, in milliseconds since 1970, when this process
+    /// first looked at a clock, carried on by monotonic time. The machine's own clock may jump; holds must not end with it.
     Database(Arc<AtomicI64>),
     /// A clock that somebody else turns, in milliseconds since 1970.
     Set(Arc<AtomicI64>),
 }
 
+/// Milliseconds since this process first asked, whatever becomes of the machine's clock.
+fn elapsed() -> i64 {
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    i64::try_from(FIRST.elapsed().as_millis()).unwrap_or(i64::MAX)
+}
+
 impl Clock {
-    /// Looks again how far the database's clock is ahead of this machine's.
+    /// Looks again what the database's clock shows.
     pub async fn follow(&self, store: &Store) -> Result<(), Error> {
-        let Self::Database(ahead) = self else { return Ok(()) };
-        let before = Timestamp::now().as_millisecond();
+        let Self::Database(first) = self else { return Ok(()) };
+        let before = elapsed();
         let theirs = store.clock().await?.as_millisecond();
-        let after = Timestamp::now().as_millisecond();
-        // An answer that was long on its way tells nothing better than what is known.
-        if after - before <= QUICK {
-            ahead.store(theirs - i64::midpoint(before, after), Ordering::Relaxed);
+        let after = elapsed();
+        // An answer that was long on its way tells nothing better than what is known, if anything is.
+        if after - before <= QUICK || first.load(Ordering::Relaxed) == 0 {
+            first.store(theirs - i64::midpoint(before, after), Ordering::Relaxed);
         }
         Ok(())
     }
@@ -39,7 +47,7 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let millis = match self {
             Self::System => Timestamp::now().as_millisecond(),
-            Self::Database(ahead) => Timestamp::now().as_millisecond() + ahead.load(Ordering::Relaxed),
+            Self::Database(first) => first.load(Ordering::Relaxed) + elapsed(),
             Self::Set(millis) => millis.load(Ordering::SeqCst),
         };
         Timestamp::from_millisecond(millis).unwrap_or_default()

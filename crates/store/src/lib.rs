@@ -8,6 +8,7 @@
 //! * a ticket wins at most one reservation, and an `Idempotency-Key` belongs to one request;
 //! * a wallet is debited only where its balance bears it.
 
+mod audit;
 mod backend;
 mod error;
 pub mod postgres;
@@ -15,6 +16,9 @@ mod records;
 mod sqlite;
 mod store;
 
+pub use audit::audit;
+#[cfg(feature = "controls")]
+pub use audit::snapshot;
 #[cfg(feature = "simulation")]
 pub use backend::{Answer, Backend};
 pub use error::{CommitError, Error};

@@ -84,8 +84,17 @@ impl Postgres {
     /// # Panics
     /// If no server can be started.
     pub fn with_settings(settings: &[&str]) -> Self {
+        Self::within(&std::env::temp_dir(), settings)
+    }
+
+    /// The same with its files somewhere below this folder, which anybody may write to.
+    ///
+    /// # Panics
+    /// If no server can be started.
+    pub fn within(parent: &Path, settings: &[&str]) -> Self {
         let programs = programs();
-        let folder = output(as_owner(Command::new("mktemp")).args(["-d", "-t", "maitred-postgres-XXXXXXXX"]));
+        let template = parent.join("maitred-postgres-XXXXXXXX");
+        let folder = output(as_owner(Command::new("mktemp")).arg("-d").arg(template));
         let initdb = programs.join("initdb");
         let arguments = ["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync", "-D"];
         output(as_owner(Command::new(initdb)).args(arguments).arg(&folder));
@@ -202,6 +211,13 @@ impl Postgres {
         let children = children.expect("it runs");
         assert!(!children.trim().is_empty(), "a server has processes");
         output(Command::new("kill").arg(format!("-{signal}")).args(children.split_whitespace()));
+    }
+
+    /// Starts the server again if it has ended by itself, and waits until it answers.
+    pub fn revive(&self) {
+        if !runs(&self.pid()) {
+            self.restart();
+        }
     }
 
     /// Starts the server again after it was killed, and waits until it answers.

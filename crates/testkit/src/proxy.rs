@@ -21,9 +21,10 @@ struct State {
     cut: AtomicBool,
     /// What the server sends is kept back.
     held: AtomicBool,
-    /// Every so-manieth request that contains a script call loses its reply, and the connection is cut. 0: none.
+    /// Every so-manieth request that contains the word loses its reply, and the connection is cut. 0: none.
     fault_every: AtomicU64,
-    scripts_seen: AtomicU64,
+    fault_word: Mutex<Vec<u8>>,
+    words_seen: AtomicU64,
     replies_lost: AtomicU64,
     ended: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
@@ -76,6 +77,14 @@ impl Proxy {
     /// From now on every so-manieth burst of requests is delivered, its replies are thrown away, and the connection is
     /// cut. 0 stops it.
     pub fn lose_replies_every(&self, bursts: u64) {
+        self.lose_replies_to(b"EVALSHA", bursts);
+    }
+
+    /// The same for bursts that contain these bytes.
+    pub fn lose_replies_to(&self, word: &[u8], bursts: u64) {
+        if let Ok(mut fault_word) = self.state.fault_word.lock() {
+            *fault_word = word.to_vec();
+        }
         self.state.fault_every.store(bursts, Ordering::SeqCst);
     }
 
@@ -98,7 +107,7 @@ impl Proxy {
         }
     }
 
-    /// How many script calls were delivered without their reply.
+    /// How many calls were delivered without their reply.
     pub fn replies_lost(&self) -> u64 {
         self.state.replies_lost.load(Ordering::SeqCst)
     }
@@ -118,6 +127,10 @@ impl State {
         for stream in self.open.lock().map(|mut open| std::mem::take(&mut *open)).unwrap_or_default() {
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+
+    fn faulty_words(&self, bytes: &[u8]) -> u64 {
+        self.fault_word.lock().map_or(0, |word| if word.is_empty() { 0 } else { count(bytes, &word) })
     }
 
     fn over(&self) -> bool {
@@ -195,10 +208,10 @@ fn connect(client: TcpStream, server: TcpStream, state: &Arc<State>) {
             if state_up.falls_into_trap(bytes) {
                 return Some(state_up.keep_back(bytes, from));
             }
-            let scripts = count(bytes, b"EVALSHA");
             let every = state_up.fault_every.load(Ordering::SeqCst);
-            if scripts > 0 && every > 0 {
-                let seen = state_up.scripts_seen.fetch_add(1, Ordering::SeqCst) + 1;
+            let scripts = if every > 0 { state_up.faulty_words(bytes) } else { 0 };
+            if scripts > 0 {
+                let seen = state_up.words_seen.fetch_add(1, Ordering::SeqCst) + 1;
                 if losing_up.load(Ordering::SeqCst) || seen.is_multiple_of(every) {
                     state_up.replies_lost.fetch_add(scripts, Ordering::SeqCst);
                     losing_up.store(true, Ordering::SeqCst);

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod audit;
 mod serve;
 mod token;
 
@@ -34,6 +35,15 @@ enum Command {
     /// Bring the database to this version and say what was done.
     #[command(after_help = "Example:\n  maitred migrate --data ./data")]
     Migrate(Flags),
+    /// Say whether any slot was oversold, anyone booked twice or overtaken, any money made or lost.
+    #[command(
+        long_about = "Say whether any slot was oversold, anyone booked twice or overtaken, any money made or lost.\n\n\
+                      Replays the decision log of a live or restored database and compares it with what is stored, by \
+                      code that shares nothing with the server's. Reads one snapshot, never writes, and exits with 1 if \
+                      anything is wrong.",
+        after_help = "Example:\n  maitred audit --data ./data\n  maitred audit --data ./restored --json > report.json"
+    )]
+    Audit(audit::Audit),
     /// Print the OpenAPI document.
     #[command(after_help = "Example:\n  maitred openapi > openapi.json")]
     Openapi,
@@ -44,7 +54,7 @@ pub fn run() -> ExitCode {
     // Wrong usage exits with 2, help and version with 0.
     let cli = Cli::parse();
     match dispatch(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("maitred: {error:#}");
             ExitCode::FAILURE
@@ -52,14 +62,16 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn dispatch(command: Command) -> anyhow::Result<()> {
+fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve(serve) => serve.run(),
-        Command::Token(token) => token.run(),
-        Command::Config(flags) => print(&Config::load(&flags)?.shown()),
-        Command::Migrate(flags) => migrate(&Config::load(&flags)?),
-        Command::Openapi => print(&http::openapi()),
+        Command::Serve(serve) => serve.run()?,
+        Command::Token(token) => token.run()?,
+        Command::Config(flags) => print(&Config::load(&flags)?.shown())?,
+        Command::Migrate(flags) => migrate(&Config::load(&flags)?)?,
+        Command::Audit(audit) => return audit.run(),
+        Command::Openapi => print(&http::openapi())?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn migrate(config: &Config) -> anyhow::Result<()> {

@@ -27,6 +27,7 @@ pub struct TestApp {
     pub client: Client,
     pub folder: tempfile::TempDir,
     time: Arc<AtomicI64>,
+    database: store::Database,
 }
 
 pub fn config(data: &Path) -> Config {
@@ -83,7 +84,8 @@ impl TestApp {
         let store = wrap(open(&config).await.unwrap());
         let server = Server::start(&config, store, Clock::Set(time.clone())).await.unwrap();
         let client = Client::new(format!("http://{}", server.address()));
-        Self { server: Some(server), client, folder, time }
+        let database = config.store().unwrap();
+        Self { server: Some(server), client, folder, time, database }
     }
 
     pub fn server(&self) -> &Server {
@@ -118,7 +120,18 @@ impl TestApp {
         Self::start_in(self.stop().await, time, |_| {}, |store| store).await
     }
 
-    pub async fn stop(mut self) -> tempfile::TempDir {
+    /// Stops, and has what is stored audited.
+    pub async fn stop(self) -> tempfile::TempDir {
+        let database = self.database.clone();
+        let folder = self.stop_unaudited().await;
+        let stored = store::snapshot(&database).await.unwrap();
+        let report = audit::audit(&stored, &[], audit::Options::default());
+        assert!(report.is_clean(), "{:#?}", report.findings);
+        folder
+    }
+
+    /// Stops where something was done to the database that the auditor would find, or to what protects it.
+    pub async fn stop_unaudited(mut self) -> tempfile::TempDir {
         self.server.take().unwrap().stop().await;
         self.folder
     }

@@ -15,6 +15,7 @@ use crate::app::places;
 use crate::client::{Answer, Client, Guest};
 use crate::crowd::{eventually, path, slot, wish};
 use crate::process::{Program, guests};
+use crate::shared::rounds;
 use crate::truth::Truth;
 
 /// Slots that one load walks through at most.
@@ -179,12 +180,18 @@ async fn sigterm_ends_a_server_that_cannot_store() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kill_9_loses_nothing_that_was_answered() {
+    for kills in rounds(5, 5) {
+        kill_9(kills).await;
+    }
+}
+
+async fn kill_9(kills: usize) {
     const CAPACITY: u32 = 40;
     let folder = tempfile::tempdir().unwrap();
     let venue = venue(folder.path(), CAPACITY).await;
     let mut program = Program::serve(folder.path(), &[]);
     let people = guests(folder.path(), &program.client, 60);
-    for cycle in 0..5 {
+    for cycle in 0..kills {
         let people: Vec<Guest> = people.iter().map(|guest| at(&program.client, guest)).collect();
         let load = Load::start(&people, venue, cycle * SLOTS);
         load.flows(200).await;

@@ -4,20 +4,24 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod app;
+mod audits;
 mod bad_input;
 mod changes;
 mod client;
 mod contract;
 mod crash;
 mod crowd;
+mod files;
 mod journeys;
 mod money;
 mod on_postgres;
+mod power;
 mod process;
 mod processes;
 mod races;
 mod rush;
 mod shared;
+mod shim;
 mod steps;
 mod tables;
 mod trouble;

@@ -15,6 +15,14 @@ pub fn maitred(folder: &Path) -> Command {
     command
 }
 
+/// The same for a program that may have so many files open.
+pub fn maitred_with_files(folder: &Path, files: u32) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_maitred")]);
+    command.env_clear().current_dir(folder).stdin(Stdio::null());
+    command
+}
+
 /// Runs a command to its end.
 pub fn run(folder: &Path, arguments: &[&str]) -> Output {
     maitred(folder).args(arguments).output().unwrap()
@@ -65,9 +73,14 @@ impl Program {
 
     /// The same, or what it said before it ended.
     pub fn try_serve(folder: &Path, arguments: &[&str]) -> Result<Self, String> {
+        Self::try_serve_by(maitred(folder), folder, arguments)
+    }
+
+    /// The same with a command that has something in front of the program, or in its environment.
+    pub fn try_serve_by(mut command: Command, folder: &Path, arguments: &[&str]) -> Result<Self, String> {
         let errors = folder.join("stderr.log");
         let log = File::options().create(true).append(true).open(&errors).unwrap();
-        let mut child = maitred(folder)
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())

@@ -166,7 +166,7 @@ fn every_command_has_an_example_and_wrong_usage_exits_with_2() {
     let folder = folder();
     let help = run(folder.path(), &["--help"]);
     assert!(help.status.success());
-    for command in ["serve", "token", "config", "migrate", "openapi"] {
+    for command in ["serve", "token", "config", "migrate", "audit", "openapi"] {
         assert!(stdout(&help).contains(command));
         let help = run(folder.path(), &[command, "--help"]);
         let text = stdout(&help);

@@ -80,10 +80,14 @@ impl Three {
     }
 
     async fn stop(self) {
+        self.others_stop().await.stop().await;
+    }
+
+    async fn others_stop(self) -> TestApp {
         for server in self.others {
             server.stop().await;
         }
-        self.app.stop().await;
+        self.app
     }
 }
 
@@ -120,7 +124,11 @@ async fn without_protection_the_same_servers_oversell() {
         }
     }
     assert!(most > 10, "the race did not show in 30 rounds, so the test above proves nothing");
-    three.stop().await;
+    let folder = three.others_stop().await.stop_unaudited().await;
+    let stored = store::snapshot(&store::Database::Sqlite(folder.path().join("maitred.db"))).await.unwrap();
+    let report = audit::audit(&stored, &[], audit::Options::default());
+    let kinds: BTreeSet<String> = report.findings.iter().map(audit::Finding::kind).collect();
+    assert!(kinds.contains("oversold") && kinds.contains("wrong-left"), "the auditor must see it: {kinds:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

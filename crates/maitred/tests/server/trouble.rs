@@ -72,24 +72,25 @@ async fn a_locked_file_keeps_everybody_in_line() {
     app.stop().await;
 }
 
-/// A file system of two megabytes, gone with the test.
-struct Small(PathBuf);
+/// A small file system, gone with the test.
+pub struct Small(PathBuf);
 
 impl Small {
     /// `None` where one may not mount.
-    fn mount(at: &Path) -> Option<Self> {
+    pub fn mount(at: &Path, size: &str) -> Option<Self> {
+        let options = format!("size={size},mode=1777");
         let mounting =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(at).output().ok()?;
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output().ok()?;
         mounting.status.success().then(|| Self(at.to_owned()))
     }
 
     /// Fills it to the last byte.
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut filler = std::fs::File::create(self.filler()).unwrap();
         while filler.write(&[0; 4_096]).is_ok() {}
     }
 
-    fn filler(&self) -> PathBuf {
+    pub fn filler(&self) -> PathBuf {
         self.0.join("filler")
     }
 }
@@ -104,7 +105,7 @@ impl Drop for Small {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_stops_nobody_for_good() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = Small::mount(folder.path()) else {
+    let Some(disk) = Small::mount(folder.path(), "2m") else {
         println!("skipped: mounting a small file system is not permitted here");
         return;
     };

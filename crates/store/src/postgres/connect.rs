@@ -25,8 +25,15 @@ const LIMITS: &str = "-c statement_timeout=1500 -c lock_timeout=1250 -c idle_in_
 /// Migrations may take long, and wait for other processes that migrate.
 const MIGRATING: &str = "-c statement_timeout=0 -c lock_timeout=60000";
 
+/// An audit takes as long as it takes, and cannot write.
+const AUDITING: &str = "-c statement_timeout=0 -c default_transaction_read_only=on";
+/// How long connecting for an audit may take: nobody waits for it.
+const CONNECT_TO_AUDIT: Duration = Duration::from_secs(10);
+
 pub(super) struct Connector {
     config: Config,
+    /// Whether it is to keep the truth, and not only to be read.
+    keeps: bool,
     tls: Option<MakeRustlsConnect>,
     away: Mutex<Option<(Instant, Error)>>,
 }
@@ -38,6 +45,11 @@ impl Connector {
 
     pub(super) fn migrating(options: &Options) -> Result<Self, Error> {
         Self::with_limits(options, MIGRATING)
+    }
+
+    /// For reading only, so that any server will do.
+    pub(super) fn auditing(options: &Options) -> Result<Self, Error> {
+        Ok(Self { keeps: false, ..Self::with_limits(options, AUDITING)? })
     }
 
     fn with_limits(options: &Options, limits: &str) -> Result<Self, Error> {
@@ -52,7 +64,7 @@ impl Connector {
             Tls::Off => None,
             Tls::Verified { roots } => Some(verified(roots.as_deref())?),
         };
-        Ok(Self { config, tls, away: Mutex::new(None) })
+        Ok(Self { config, keeps: true, tls, away: Mutex::new(None) })
     }
 
     /// An error at once if the server could not be reached a moment ago.
@@ -76,10 +88,13 @@ impl Connector {
                     (client, tokio::spawn(run(connection)))
                 }
             };
-            fitness(&client).await?;
+            if self.keeps {
+                fitness(&client).await?;
+            }
             Ok((client, task))
         };
-        match tokio::time::timeout(CONNECT, connecting).await {
+        let patience = if self.keeps { CONNECT } else { CONNECT_TO_AUDIT };
+        match tokio::time::timeout(patience, connecting).await {
             Ok(connected) => connected,
             Err(_) => Err(Failed::Late.into()),
         }

@@ -5,6 +5,7 @@
 //! connection is held for one exchange, never while anybody waits for anything else, so that a pool of one is enough.
 
 mod accounts;
+pub(crate) mod audit;
 mod batch;
 mod columns;
 mod connect;

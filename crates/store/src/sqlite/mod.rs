@@ -5,6 +5,7 @@
 //! Reads go to a few threads with connections of their own and never wait for the writer (WAL).
 
 mod accounts;
+pub(crate) mod audit;
 mod batch;
 mod columns;
 mod log;

@@ -87,7 +87,8 @@ async fn a_ticket_is_good_at_every_server() {
     let taken = format!("SELECT count(*) FROM reservation WHERE slot_id = {}", noon.to_i64());
     eventually("the decoy has its place", async || database.number(&taken).await == 3).await;
     // What is stored agrees, as far as visits were kept of it.
-    let facts = database.facts().await;
-    let decided: Vec<_> = facts.log[&noon].iter().flat_map(|(_, batch)| batch).map(|d| d.person).collect();
+    let stored = cluster.database.all().await;
+    let batches = stored.batches.iter().map(|(_, batch)| serde_json::from_str(&batch.decisions).unwrap());
+    let decided: Vec<_> = batches.flat_map(|batch: Vec<booking::Decision>| batch).map(|d| d.person).collect();
     assert_eq!(decided, [early.id, decoy.id, stays.id]);
 }

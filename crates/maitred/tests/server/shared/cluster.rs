@@ -13,7 +13,8 @@ use super::facts::{self, Database};
 use super::guests::Person;
 use crate::client::Client;
 use crate::crowd::eventually;
-use crate::process::{Program, run, stdout};
+use crate::process::{Program, maitred, run, stdout};
+use crate::shim::WallClock;
 
 pub const MEMBERS: usize = 3;
 
@@ -23,6 +24,12 @@ pub enum Redis {
     None,
     One(RedisServer),
     Cluster(RedisCluster),
+    /// A primary and a replica, with a proxy between the two.
+    Replicas {
+        primary: RedisServer,
+        replica: RedisServer,
+        replication: Proxy,
+    },
 }
 
 /// The ways into the servers. A server that starts again listens elsewhere, so everybody asks here first.
@@ -30,6 +37,11 @@ pub enum Redis {
 pub struct Doors(Arc<RwLock<Vec<Option<Client>>>>);
 
 impl Doors {
+    /// The way into one server.
+    pub fn to(client: Client) -> Self {
+        Self(Arc::new(RwLock::new(vec![Some(client)])))
+    }
+
     /// The server with this number, or the next one that is open.
     pub fn open(&self, wanted: usize) -> Option<(usize, Client)> {
         let doors = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +49,7 @@ impl Doors {
         order.into_iter().find_map(|n| Some((n, doors[n].clone()?)))
     }
 
-    fn set(&self, member: usize, client: Option<Client>) {
+    pub fn set(&self, member: usize, client: Option<Client>) {
         self.0.write().unwrap_or_else(PoisonError::into_inner)[member] = client;
     }
 }
@@ -47,6 +59,10 @@ struct Member {
     folder: tempfile::TempDir,
     /// Where it finds the database: through a proxy of its own.
     proxy: Proxy,
+    /// Where it finds Redis, if not directly.
+    redis: Option<Proxy>,
+    /// What tells it the time of day.
+    clock: WallClock,
     /// The name under which it runs lines.
     name: String,
 }
@@ -88,6 +104,45 @@ impl Cluster {
         Self::with(alone, Redis::Cluster(block_in_place(RedisCluster::start)), false).await
     }
 
+    /// Three servers with shared lines, each with a way of its own to Redis, and a PostgreSQL that no other test uses.
+    pub async fn through_proxies() -> Self {
+        let alone = ALONE.lock().await;
+        let redis = block_in_place(RedisServer::start);
+        let ways = (0..MEMBERS).map(|_| Proxy::to(redis.port())).collect();
+        Self::over(alone, Redis::One(redis), ways, block_in_place(Postgres::start)).await
+    }
+
+    /// Three servers with lines in a Redis that has a replica.
+    pub async fn over_replicas() -> Self {
+        let alone = ALONE.lock().await;
+        let redis = block_in_place(|| {
+            let primary = RedisServer::start();
+            let replication = Proxy::to(primary.port());
+            let port = replication.port().to_string();
+            let replica = RedisServer::with_options(&["--replicaof", "127.0.0.1", &port]);
+            replica.until_replicating();
+            Redis::Replicas { primary, replica, replication }
+        });
+        Self::with(alone, redis, false).await
+    }
+
+    /// Three servers with shared lines over this PostgreSQL.
+    pub async fn over_postgres(postgres: impl FnOnce() -> Postgres) -> Self {
+        let alone = ALONE.lock().await;
+        let redis = Redis::One(block_in_place(RedisServer::start));
+        Self::over(alone, redis, vec![], block_in_place(postgres)).await
+    }
+
+    async fn over(
+        alone: MutexGuard<'static, ()>,
+        redis: Redis,
+        ways: Vec<Proxy>,
+        postgres: Postgres,
+    ) -> Self {
+        let url = postgres.url("postgres");
+        Self::at(alone, redis, ways, Some(postgres), &url).await
+    }
+
     async fn with(alone: MutexGuard<'static, ()>, redis: Redis, own: bool) -> Self {
         let (postgres, url) = block_in_place(|| match own {
             true => {
@@ -100,12 +155,31 @@ impl Cluster {
                 (None, server.url(&name))
             }
         });
-        let database = Database::new(&url);
-        let members = (0..MEMBERS).map(|_| Member {
-            program: None,
-            folder: tempfile::tempdir().unwrap(),
-            proxy: Proxy::to(facts::port(&url)),
-            name: String::new(),
+        Self::at(alone, redis, vec![], postgres, &url).await
+    }
+
+    async fn at(
+        alone: MutexGuard<'static, ()>,
+        redis: Redis,
+        ways: Vec<Proxy>,
+        postgres: Option<Postgres>,
+        url: &str,
+    ) -> Self {
+        let database = Database::new(url);
+        let mut ways = ways.into_iter();
+        let members = (0..MEMBERS).map(|_| {
+            let folder = tempfile::tempdir().unwrap();
+            if let Redis::Replicas { .. } = redis {
+                std::fs::write(folder.path().join("maitred.toml"), "redis_kind = \"replicas\"").unwrap();
+            }
+            Member {
+                program: None,
+                clock: WallClock::new(folder.path()),
+                folder,
+                proxy: Proxy::to(facts::port(url)),
+                redis: ways.next(),
+                name: String::new(),
+            }
         });
         let doors = Doors(Arc::new(RwLock::new(vec![None; MEMBERS])));
         let mut cluster =
@@ -122,13 +196,23 @@ impl Cluster {
         let mut arguments = vec!["--database".to_owned(), database];
         match &self.redis {
             Redis::None => {}
-            Redis::One(server) => arguments.extend(["--redis".into(), server.url()]),
+            Redis::One(server) => {
+                let way = self.members[member].redis.as_ref();
+                arguments.extend(["--redis".into(), way.map_or_else(|| server.url(), Proxy::url)]);
+            }
+            Redis::Replicas { primary, replica, .. } => {
+                arguments.extend(["--redis".into(), [primary.url(), replica.url()].join(",")]);
+            }
             Redis::Cluster(cluster) => arguments.extend(["--redis".into(), cluster.urls().join(",")]),
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let folder = self.members[member].folder.path();
         // Connecting has a deadline that a busy machine may miss. Whoever watches over processes starts them again.
-        let mut tries = (0..5).map(|_| block_in_place(|| Program::try_serve(folder, &arguments)));
+        let mut tries = (0..5).map(|_| {
+            let mut command = maitred(folder);
+            self.members[member].clock.worn_by(&mut command);
+            block_in_place(|| Program::try_serve_by(command, folder, &arguments))
+        });
         let program = tries.find_map(|tried| tried.inspect_err(|said| eprintln!("{said}")).ok());
         let program = program.expect("it starts");
         self.doors.set(member, Some(program.client.clone()));
@@ -155,6 +239,16 @@ impl Cluster {
     /// Between this server and the database.
     pub fn proxy(&self, member: usize) -> &Proxy {
         &self.members[member].proxy
+    }
+
+    /// Between this server and Redis.
+    pub fn way_to_redis(&self, member: usize) -> &Proxy {
+        self.members[member].redis.as_ref().expect("it goes there directly")
+    }
+
+    /// What tells this server the time of day.
+    pub fn clock(&self, member: usize) -> &WallClock {
+        &self.members[member].clock
     }
 
     /// kill -9.
@@ -191,6 +285,12 @@ impl Cluster {
         block_in_place(|| server.restart());
     }
 
+    /// Starts a PostgreSQL of one's own again if it has ended by itself.
+    pub fn revive_postgres(&self) {
+        let server = self.postgres.as_ref().expect("others use it");
+        block_in_place(|| server.revive());
+    }
+
     /// The one Redis server.
     pub fn one_redis(&mut self) -> &mut RedisServer {
         match &mut self.redis {
@@ -207,6 +307,9 @@ impl Cluster {
             Redis::Cluster(cluster) => {
                 let home = super::redis_cluster::home(cluster, &key)?;
                 cluster.nodes()[home].try_command(&["GET", &key])
+            }
+            Redis::Replicas { primary, replica, .. } => {
+                primary.try_command(&["GET", &key]).or_else(|_| replica.try_command(&["GET", &key]))
             }
             Redis::None => panic!("every server runs lines of its own"),
         });

@@ -3,31 +3,38 @@
 
 use std::time::{Duration, Instant};
 
-use super::audit::Room;
 use super::cluster::{Cluster, places, slot};
-use super::load::{Crowd, Load};
+use super::load::{Crowd, Load, rounds};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgresql_is_killed_under_load() {
+    for kills in rounds(5, 10) {
+        postgresql_is_killed(kills).await;
+    }
+}
+
+async fn postgresql_is_killed(kills: usize) {
     let cluster = Cluster::with_own_postgres().await;
     let venue = cluster.venue(places(10_000)).await;
     let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
     let noon = slots[0];
     let people = cluster.people(20_000).await;
-    let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
-    let jam = load.piles_up(&cluster, noon).await;
-
-    let struck = Instant::now();
-    cluster.kill_postgres();
-    drop(jam);
-    cluster.all_are(503, "").await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    cluster.restart_postgres();
-    load.flowed(struck, Instant::now()).await;
-    cluster.all_are(200, "ready").await;
+    let load = Load::start(&cluster, Crowd { people, slots, rate: 130, payers: 20 });
+    for _ in 0..kills {
+        load.flows().await;
+        let jam = load.piles_up(&cluster, noon).await;
+        let struck = Instant::now();
+        cluster.kill_postgres();
+        drop(jam);
+        cluster.all_are(503, "").await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cluster.restart_postgres();
+        load.flowed(struck, Instant::now()).await;
+        cluster.all_are(200, "ready").await;
+    }
     load.flows().await;
     let visits = load.ended().await;
-    cluster.audit(&visits, Room::Places(10_000)).await.clean();
+    cluster.audit(&visits).await.clean();
     let unavailable: Vec<_> =
         visits.iter().flat_map(|visit| &visit.log).filter(|told| told.status == Some(503)).collect();
     assert!(!unavailable.is_empty(), "void: it was never away");

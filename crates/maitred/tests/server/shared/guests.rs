@@ -71,6 +71,7 @@ pub struct Told {
 pub struct Visit {
     pub person: Person,
     pub slot: SlotId,
+    pub party: u32,
     pub log: Vec<Told>,
     pub ending: Ending,
     /// The reservation was paid, and the guest was told so.
@@ -96,6 +97,7 @@ impl Plan {
         let visit = Visit {
             person: self.person.clone(),
             slot: self.slot,
+            party: self.party,
             log: Vec::new(),
             ending: Ending::Unknown,
             paid: false,
@@ -121,16 +123,16 @@ struct Visiting<'a> {
 }
 
 /// Everybody has one wish a slot, and one key for it.
-fn key(slot: SlotId) -> String {
+pub fn key(slot: SlotId) -> String {
     format!("wish {}", slot.to_i64())
 }
 
 impl Visit {
     /// Asks again when everything is over, with the key and with the ticket; what this server says then.
-    pub async fn ask_again(&self, client: &Client, party: u32) -> Vec<(Answer, Option<Ending>)> {
+    pub async fn ask_again(&self, client: &Client) -> Vec<(Answer, Option<Ending>)> {
         let (guest, key) = (self.person.at(client), key(self.slot));
         let headers = [("prefer", "wait=10"), ("idempotency-key", key.as_str())];
-        let wish = wish(self.slot, party).to_string();
+        let wish = wish(self.slot, self.party).to_string();
         let patient = async |request: &dyn Fn() -> hyper::Request<axum::body::Body>| {
             // "Not now" is no answer.
             until("an answer", || async {

@@ -3,23 +3,27 @@
 
 use std::time::{Duration, Instant};
 
-use super::audit::Room;
 use super::cluster::{Cluster, places, slot};
-use super::load::{Crowd, Load};
+use super::load::{Crowd, Load, rounds};
 use crate::crowd::eventually;
 
-const KILLS: usize = 30;
-const CAPACITY: u32 = 2_000;
+const CAPACITY: u32 = 1_500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_runners_die() {
+    for kills in rounds(30, 30) {
+        runners_die(kills).await;
+    }
+}
+
+async fn runners_die(kills: usize) {
     let mut cluster = Cluster::start().await;
     let noon = slot(cluster.venue(places(CAPACITY)).await, 0);
     let people = cluster.people(60_000).await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 20 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 20 });
     let mut pauses = Vec::new();
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         load.flows().await;
         let runner = cluster.until_run(noon).await;
         let struck = Instant::now();
@@ -40,13 +44,13 @@ async fn thirty_runners_die() {
     load.flows().await;
     let visits = load.ended().await;
     pauses.sort_unstable();
-    let median = pauses[KILLS / 2];
+    let median = pauses[kills / 2];
     println!(
         "after kill -9 of its runner the line moved again within {median:?} (median), {:?} at most",
-        pauses[KILLS - 1]
+        pauses[kills - 1]
     );
 
-    let findings = cluster.audit(&visits, Room::Places(CAPACITY.into())).await.clean().in_order();
+    let findings = cluster.audit(&visits).await.clean().in_order();
     assert!(findings.cut > 0, "void: nobody was cut off");
     assert!(visits.iter().filter(|visit| visit.paid).count() > 0, "void: nobody has paid");
     assert!(findings.won == CAPACITY as usize && findings.refused > 0, "{findings:?}");
@@ -60,7 +64,7 @@ async fn servers_are_replaced_one_by_one_and_nobody_notices() {
     let mut cluster = Cluster::start().await;
     let noon = slot(cluster.venue(places(10_000)).await, 0);
     let people = cluster.people(20_000).await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
     for member in 0..super::cluster::MEMBERS {
         load.flows().await;
         let struck = Instant::now();
@@ -70,6 +74,6 @@ async fn servers_are_replaced_one_by_one_and_nobody_notices() {
     }
     load.flows().await;
     let visits = load.ended().await;
-    let findings = cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
+    let findings = cluster.audit(&visits).await.clean().in_order();
     assert_eq!(findings.won, visits.len());
 }

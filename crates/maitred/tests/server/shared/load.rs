@@ -13,6 +13,19 @@ use super::facts::Connection;
 use super::guests::{Person, Plan, Visit};
 use crate::crowd::eventually;
 
+/// Requests a second below which a run proves nothing.
+const LEAST: usize = 100;
+
+/// How often a fault strikes in each round of a test: so often in all, or as often as `MAITRED_FAULT_CYCLES` says, and so often in
+/// a round at most. A round has servers, a database and guests of its own, so that any number of them can follow each other.
+pub fn rounds(usual: usize, a_round: usize) -> Vec<usize> {
+    let asked = std::env::var("MAITRED_FAULT_CYCLES").ok().map(|cycles| cycles.parse().expect("a number"));
+    let cycles: usize = asked.unwrap_or(usual);
+    let mut rounds = vec![a_round; cycles / a_round];
+    rounds.extend(Some(cycles % a_round).filter(|rest| *rest > 0));
+    rounds
+}
+
 /// When requests went out, and when answers came back.
 #[derive(Clone, Default)]
 pub struct Flow(Arc<Mutex<[Vec<Instant>; 2]>>, Arc<AtomicUsize>);
@@ -67,8 +80,12 @@ pub struct Load {
 
 impl Load {
     pub fn start(cluster: &Cluster, crowd: Crowd) -> Self {
+        Self::at(cluster.doors(), crowd)
+    }
+
+    pub fn at(doors: Doors, crowd: Crowd) -> Self {
         let (flow, stop) = (Flow::default(), CancellationToken::new());
-        let coming = tokio::spawn(come(crowd, cluster.doors(), flow.clone(), stop.clone()));
+        let coming = tokio::spawn(come(crowd, doors, flow.clone(), stop.clone()));
         Self { coming, stop, flow }
     }
 
@@ -76,19 +93,29 @@ impl Load {
     pub async fn flows(&self) {
         eventually("load flows", async || {
             let now = Instant::now();
-            self.flow.between(now - Duration::from_secs(1), now).1 >= 50
+            self.flow.between(now - Duration::from_secs(1), now).1 >= LEAST
         })
         .await;
     }
 
     /// Fails unless load flowed when the fault struck and went on coming for as long as it lasted, a second at least.
     pub async fn flowed(&self, struck: Instant, over: Instant) {
-        let before = self.flow.between(struck - Duration::from_secs(1), struck).1;
-        assert!(before >= 50, "void: {before} answers in the second before the fault");
+        let before = self.flow.between(struck - Duration::from_secs(1), struck);
+        assert!(before.0 >= LEAST, "void: {} requests in the second before the fault", before.0);
+        assert!(before.1 >= LEAST / 2, "void: {} answers in the second before the fault", before.1);
         let end = over.max(struck + Duration::from_secs(1));
         tokio::time::sleep_until(end.into()).await;
         let during = self.flow.between(struck, end).0 as f64 / (end - struck).as_secs_f64();
-        assert!(during >= 50.0, "void: {during:.0} requests a second during the fault");
+        assert!(during >= LEAST as f64, "void: {during:.0} requests a second during the fault");
+    }
+
+    /// Fails unless load flowed when the fault struck, which ended it at once.
+    pub fn flowed_until(&self, struck: Instant) {
+        let before = self.flow.between(struck - Duration::from_secs(1), struck);
+        assert!(
+            before.0 >= LEAST && before.1 >= LEAST / 2,
+            "void: {before:?} in the second before the fault"
+        );
     }
 
     /// Lets people stand in line for a slot, by keeping it from being stored until what is returned is dropped.

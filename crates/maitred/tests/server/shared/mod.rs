@@ -4,14 +4,22 @@
 //! A run in which no load flowed, or in which the fault did not strike, proves nothing and fails. After every run an
 //! auditor that knows nothing of the rules compares what the guests were told with what is stored.
 
+pub use embedded::Embedded;
+pub use load::rounds;
+
 mod audit;
 mod cluster;
+mod embedded;
 mod facts;
 mod guests;
 mod load;
 
 mod across;
+mod clock;
+mod cut;
 mod database;
+mod failover;
+mod full;
 mod killed;
 mod order;
 mod paused;

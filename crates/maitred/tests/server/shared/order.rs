@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::audit::Room;
 use super::cluster::{Cluster, Doors, slot, tables};
 use super::guests::{Ending, Plan, Visit};
 use super::load::Flow;
@@ -32,7 +31,7 @@ async fn three_hundred_people_at_three_servers_on_ten_tables() {
     }))
     .await;
 
-    let findings = cluster.audit(&visits, Room::Tables(10)).await.clean().in_order();
+    let findings = cluster.audit(&visits).await.clean().in_order();
     assert_eq!((findings.won, findings.refused, findings.epochs), (10, 290, 1));
     let number = |visit: &Visit| visit.log.last().unwrap().ticket.unwrap().number();
     let winners = visits.iter().filter(|visit| matches!(visit.ending, Ending::Won(_))).map(number);
@@ -53,7 +52,7 @@ async fn whoever_comes_later_at_another_server_has_the_higher_number() {
     let people = cluster.people(30).await.into_iter().enumerate();
     let visits =
         one_by_one(people.map(|(n, person)| plan(person, noon, n)).collect(), &cluster.doors()).await;
-    cluster.audit(&visits, Room::Tables(10)).await.clean().in_order();
+    cluster.audit(&visits).await.clean().in_order();
     let numbers: Vec<_> = visits.iter().map(|visit| visit.log[0].ticket.unwrap().number()).collect();
     assert_eq!(numbers, (1..=30).collect::<Vec<u64>>());
 }
@@ -67,7 +66,7 @@ async fn without_shared_lines_there_are_three() {
     let people = cluster.people(30).await.into_iter().enumerate();
     let visits =
         one_by_one(people.map(|(n, person)| plan(person, noon, n)).collect(), &cluster.doors()).await;
-    let findings = cluster.audit(&visits, Room::Tables(10)).await.clean();
+    let findings = cluster.audit(&visits).await.clean();
     assert_eq!((findings.won, findings.epochs), (10, 3));
     assert!(findings.overtaken > 0, "{findings:?}");
 }

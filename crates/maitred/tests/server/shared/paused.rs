@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use booking::SlotId;
 
-use super::audit::Room;
 use super::cluster::{Cluster, places, slot};
 use super::load::{Crowd, Load};
 use crate::crowd::eventually;
@@ -43,7 +42,7 @@ async fn a_batch_that_arrives_after_the_lease_is_refused() {
     let noon = slot(cluster.venue(places(10_000)).await, 0);
     let people = cluster.people(20_000).await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
     load.flows().await;
 
     let struck = Instant::now();
@@ -58,7 +57,7 @@ async fn a_batch_that_arrives_after_the_lease_is_refused() {
     load.flowed(struck, Instant::now()).await;
     load.flows().await;
     let visits = load.ended().await;
-    cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
+    cluster.audit(&visits).await.clean().in_order();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,7 +66,7 @@ async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
     let noon = slot(cluster.venue(places(10_000)).await, 0);
     let people = cluster.people(20_000).await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 120, payers: 0 });
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
     load.flows().await;
 
     let struck = Instant::now();
@@ -81,5 +80,5 @@ async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
     load.flowed(struck, Instant::now()).await;
     load.flows().await;
     let visits = load.ended().await;
-    cluster.audit(&visits, Room::Places(10_000)).await.clean().in_order();
+    cluster.audit(&visits).await.clean().in_order();
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use booking::VenueId;
 use tokio::task::JoinSet;
 
-use super::audit::Room;
 use super::cluster::{Cluster, places, slot};
 use super::guests::{Ending, Plan, Visit};
 use super::load::Flow;
@@ -35,7 +34,7 @@ async fn ten_a_second_get_in_at_three_servers_together() {
     let limited = cluster.venue(settings).await;
     let visits = crowd(&cluster, limited).await;
 
-    let findings = cluster.audit(&visits, Room::Places(1_000)).await.clean().in_order();
+    let findings = cluster.audit(&visits).await.clean().in_order();
     let (won, turned) = (findings.won, findings.turned);
     // Ten at once, and ten more in each second that follows.
     assert!(

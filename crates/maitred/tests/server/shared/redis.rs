@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use booking::SlotId;
 use tokio::task::block_in_place;
 
-use super::audit::{Findings, Room};
+use super::audit::Findings;
 use super::cluster::{Cluster, MEMBERS, places, slot};
 use super::guests::{Ending, Visit};
-use super::load::{Crowd, Load};
+use super::load::{Crowd, Load, rounds};
 use crate::crowd::eventually;
 
 const CAPACITY: u32 = 100_000;
@@ -24,7 +24,7 @@ async fn under_load(people: usize) -> (Cluster, Load, SlotId) {
     let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
     let first = slots[0];
     let people = cluster.people(people).await;
-    let load = Load::start(&cluster, Crowd { people, slots, rate: 120, payers: 20 });
+    let load = Load::start(&cluster, Crowd { people, slots, rate: 130, payers: 20 });
     load.flows().await;
     (cluster, load, first)
 }
@@ -34,7 +34,7 @@ async fn recovered(cluster: &mut Cluster, load: Load) -> (Vec<Visit>, Findings) 
     cluster.all_are(200, "ready").await;
     load.flows().await;
     let visits = load.ended().await;
-    let findings = cluster.audit(&visits, Room::Places(CAPACITY.into())).await.clean();
+    let findings = cluster.audit(&visits).await.clean();
     assert_eq!(findings.won, visits.len(), "there was room for all");
     for member in 0..MEMBERS {
         assert_eq!(cluster.metric(member, "maitred_degraded").await, 0.0);
@@ -72,8 +72,14 @@ async fn redis_is_emptied() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_is_killed_and_comes_back_empty() {
+    for kills in rounds(5, 10) {
+        redis_is_killed(kills).await;
+    }
+}
+
+async fn redis_is_killed(kills: usize) {
     let (mut cluster, load, noon) = under_load(20_000).await;
-    for _ in 0..3 {
+    for _ in 0..kills {
         load.flows().await;
         let jam = load.piles_up(&cluster, noon).await;
         assert!(keys(&mut cluster) > 0, "void: there was nothing to lose");

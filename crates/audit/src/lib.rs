@@ -1,0 +1,162 @@
+//! The auditor: derives from what is stored, and from what clients wrote down, whether anything happened that must never
+//! happen. It knows the form of the rows and of the log, and shares no code with the rules by which the program decides.
+//!
+//! **What it trusts.** The rows that it is given were stored together: one snapshot. A venue that has never changed has
+//! always offered what it offers now. Of one that has changed only the present is stored; there the log itself tells what
+//! was left at every turn, and may tell of no more capacities than the venue can have had.
+//!
+//! **Capacity.** The log of a slot is replayed by version, expiry included. After every decision the places that are held
+//! are counted again; what the log says was left must agree with it.
+//!
+//! **Order.** Guests are those who wanted a place: `book`, `reseat`, `move`. Those of one slot whose tickets are of one life
+//! of the line (epoch) are decided in ascending number. Whoever is decided after a higher number is *out of order*. It was
+//! *overtaken* if it was refused for lack of room, and would have fitted into what was left together with what is held by those
+//! of higher numbers who were decided before it. Numbers of different lives are never compared: each process without shared
+//! lines has lives of its own, and a line that is lost begins a new one.
+//!
+//! **Rows and log.** Every reservation was made by exactly one decision and every decision that made one is stored; where it
+//! stands and how large its party is are where legal moves have led it.
+//!
+//! **Money.** A wallet is the sum of its entries and was never below nothing; what a reservation counts as paid and as returned
+//! is what the entries about it say.
+//!
+//! **Clients.** Every answered success is there, every definite refusal is in the log and not there, an unknown end has
+//! left nothing or one thing, and the same key got the same answer.
+
+mod finding;
+mod ids;
+mod money;
+mod rows;
+mod slot;
+mod states;
+mod visits;
+
+use std::collections::BTreeMap;
+
+pub use finding::{Counts, Finding, Note, Report};
+pub use ids::{Id, Slot, Ticket};
+pub use rows::{Batch, Database, Entry, PersonRows, Reservation, SlotRows, Venue};
+pub use visits::{Ending, Told, Visit};
+
+use rows::Terms;
+
+/// How strictly time is judged, in milliseconds.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What time it is, since 1970; without it nothing is past its deadline.
+    pub now: Option<i64>,
+    /// How long after its deadline a hold may still be there.
+    pub margin: i64,
+    /// How far the clocks of processes may be apart.
+    pub skew: i64,
+    /// Everything has come to rest: what is past its deadline should have been swept.
+    pub settled: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { now: None, margin: 60_000, skew: 5_000, settled: false }
+    }
+}
+
+/// An audit under way: venues first, then slot by slot and person by person, so that none of it has to be in memory at once.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    options: Options,
+    venues: BTreeMap<i64, Terms>,
+    report: Report,
+}
+
+impl Auditor {
+    /// Begins one.
+    pub fn new(options: Options) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Takes in a venue, before any of its slots.
+    pub fn venue(&mut self, venue: &Venue) {
+        let Some(terms) = Terms::of(venue) else {
+            let what = format!("the settings of venue {}", venue.id);
+            return self.report.find(Finding::Unreadable { what });
+        };
+        if terms.changes > 0 {
+            self.report.note(Note::VenueChanged { venue: venue.id });
+        }
+        self.venues.insert(venue.id, terms);
+    }
+
+    /// Audits a slot.
+    pub fn slot(&mut self, slot: Slot, rows: &SlotRows) {
+        match self.venues.get(&slot.venue()) {
+            Some(terms) => slot::audit(slot, rows, terms, &self.options, &mut self.report),
+            None => self.report.find(Finding::NoVenue { slot }),
+        }
+    }
+
+    /// Audits a person's money.
+    pub fn person(&mut self, person: Id, rows: &PersonRows) {
+        money::audit(person, rows, &mut self.report);
+    }
+
+    /// What it came to.
+    pub fn finish(self) -> Report {
+        self.report
+    }
+}
+
+/// Audits a whole database, and what clients were told of it.
+pub fn audit(database: &Database, visits: &[Visit], options: Options) -> Report {
+    let mut auditor = Auditor::new(options);
+    for venue in &database.venues {
+        auditor.venue(venue);
+    }
+    for (slot, rows) in by_slot(database) {
+        auditor.slot(slot, &rows);
+    }
+    for (person, rows) in by_person(database) {
+        auditor.person(person, &rows);
+    }
+    let mut report = auditor.finish();
+    if !visits.is_empty() {
+        visits::audit(database, visits, &mut report);
+    }
+    report
+}
+
+fn by_slot(database: &Database) -> BTreeMap<Slot, SlotRows> {
+    let mut slots: BTreeMap<Slot, SlotRows> = BTreeMap::new();
+    for (slot, version) in &database.slots {
+        slots.entry(*slot).or_default().version = Some(*version);
+    }
+    for row in &database.reservations {
+        let made = row.ticket.slot();
+        slots.entry(row.slot).or_default().reservations.push(row.clone());
+        if made != row.slot {
+            slots.entry(made).or_default().reservations.push(row.clone());
+        }
+    }
+    for (slot, batch) in &database.batches {
+        slots.entry(*slot).or_default().batches.push(batch.clone());
+    }
+    slots
+}
+
+fn by_person(database: &Database) -> BTreeMap<Id, PersonRows> {
+    let mut people: BTreeMap<Id, PersonRows> = BTreeMap::new();
+    for (person, balance) in &database.wallets {
+        people.entry(*person).or_default().balance = Some(*balance);
+    }
+    for (person, entry) in &database.entries {
+        people.entry(*person).or_default().entries.push(entry.clone());
+    }
+    for row in &database.reservations {
+        people.entry(row.person).or_default().reservations.push(row.clone());
+    }
+    for (person, key, ticket) in &database.keys {
+        people.entry(*person).or_default().keys.push((key.clone(), *ticket));
+    }
+    for rows in people.values_mut() {
+        rows.entries.sort_by_key(|entry| entry.id);
+    }
+    people
+}
