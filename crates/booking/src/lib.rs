@@ -5,6 +5,8 @@
 //! [`decide()`](decide::decide): the state of one slot and an ordered batch of commands in, outcomes and changes out.
 
 pub mod decide;
+#[cfg(feature = "simulation")]
+pub mod flaws;
 pub mod ids;
 pub mod money;
 pub mod names;

@@ -36,7 +36,9 @@ macro_rules! offered {
 
             /// Switches protection off.
             #[cfg(feature = "controls")]
-            fn set_controls(&mut self, controls: Controls);
+            fn set_controls(&mut self, controls: Controls) {
+                let _ = controls;
+            }
         }
 
         impl Store {

@@ -1,0 +1,15 @@
+//! Faults on purpose: a simulation switches one on and must find it. They are in its build only.
+
+use std::cell::Cell;
+
+thread_local!(static PRESENT: Cell<Option<&'static str>> = const { Cell::new(None) });
+
+/// From now on, this thread's code has this flaw and no other.
+pub fn introduce(name: Option<&'static str>) {
+    PRESENT.set(name);
+}
+
+/// Whether the code has this flaw.
+pub fn has(name: &str) -> bool {
+    PRESENT.get() == Some(name)
+}

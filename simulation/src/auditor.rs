@@ -1,0 +1,520 @@
+//! The auditor: from plain rows and logs it says what must not have happened. It shares no code with the rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::trace::Trace;
+
+/// A reservation, as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Which.
+    pub id: u128,
+    /// Where.
+    pub slot: i64,
+    /// Whose.
+    pub person: u128,
+    /// Its state by name.
+    pub status: &'static str,
+    /// How many come.
+    pub party: u32,
+    /// Their table.
+    pub table: Option<u32>,
+    /// What it costs.
+    pub price: i64,
+    /// What was paid.
+    pub paid: i64,
+    /// What of that came back.
+    pub refunded: i64,
+    /// What will.
+    pub refund_due: i64,
+    /// Until when it must be paid, in ms since 1970.
+    pub expires_at: i64,
+    /// The place in line that won it.
+    pub ticket: u128,
+}
+
+/// A line of the decision log.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// The ticket: id, epoch, number.
+    pub ticket: Option<(u128, u32, u64)>,
+    /// Whose wish.
+    pub person: u128,
+    /// What.
+    pub verdict: &'static str,
+    /// For how many.
+    pub party: u32,
+    /// About which reservation.
+    pub reservation: Option<u128>,
+    /// Why not.
+    pub refused: Option<String>,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((_, epoch, number)) = self.ticket {
+            write!(f, "#{epoch}.{number} ")?;
+        }
+        write!(f, "{} by g{} for {}", self.verdict, self.person, self.party)?;
+        if let Some(refused) = &self.refused {
+            write!(f, " refused {refused}")?;
+        }
+        match self.reservation {
+            Some(id) => write!(f, " (r{:x})", id & 0xFFFF_FFFF),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Money that moved for a reservation.
+#[derive(Debug, Clone)]
+pub struct Movement {
+    /// Whose wallet.
+    pub person: u128,
+    /// Into it, or out of it.
+    pub amount: i64,
+    /// For which reservation.
+    pub reservation: u128,
+    /// What the wallet held then.
+    pub balance: i64,
+}
+
+/// A batch that was stored.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// Which slot.
+    pub slot: i64,
+    /// Whose.
+    pub venue: u32,
+    /// The slot's version since.
+    pub version: u64,
+    /// New reservations.
+    pub new: Vec<Row>,
+    /// Changed ones.
+    pub changed: Vec<Row>,
+    /// The log.
+    pub lines: Vec<Line>,
+    /// The money.
+    pub movements: Vec<Movement>,
+}
+
+/// What a venue has in each slot.
+#[derive(Debug, Clone)]
+pub enum Stock {
+    /// So many people.
+    Places(u32),
+    /// One party.
+    One,
+    /// Tables by number, with their seats.
+    Tables(BTreeMap<u32, u32>),
+}
+
+/// A request that was given a place in line.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    /// When it was asked for, in µs.
+    pub invoked: u64,
+    /// When the place was known, in µs.
+    pub known: u64,
+    /// Which process, in which life.
+    pub process: (usize, u32),
+    /// Who.
+    pub person: u128,
+    /// Where.
+    pub slot: i64,
+    /// What.
+    pub verdict: &'static str,
+    /// In which life of the line.
+    pub epoch: u32,
+}
+
+/// An answer about a ticket, as it left a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// What the log says of the ticket in it, in this batch.
+    Decided {
+        /// The ticket that was decided.
+        ticket: u128,
+        /// The reservation.
+        reservation: Option<u128>,
+        /// Why not.
+        refused: Option<String>,
+        /// The slot's version since.
+        batch: u64,
+    },
+    /// The person has left.
+    Left,
+    /// The key was used for something else.
+    KeyMismatch,
+    /// An error of ours.
+    Failed,
+}
+
+struct Logged {
+    reservation: Option<u128>,
+    refused: Option<String>,
+    version: u64,
+    at: u64,
+}
+
+/// The auditor.
+#[derive(Default)]
+pub struct Auditor {
+    shared: bool,
+    /// A process has been without Redis, or Redis has lost something: lines need not be in one order since.
+    pub disturbed: bool,
+    /// Redis has lost something.
+    pub lossy: bool,
+    /// By how much a clock may be wrong, in ms.
+    pub skew: i64,
+    /// What venues have.
+    pub stock: BTreeMap<u32, Stock>,
+    rows: BTreeMap<u128, Row>,
+    of_slot: BTreeMap<i64, BTreeSet<u128>>,
+    log: BTreeMap<u128, Logged>,
+    last: BTreeMap<(i64, u32, bool), u64>,
+    spent: BTreeMap<u128, i64>,
+    wallets: BTreeMap<u128, i64>,
+    charges: BTreeMap<(u128, String), u32>,
+    taken: BTreeMap<u128, Taken>,
+    told: BTreeMap<u128, Told>,
+    by_key: BTreeMap<(u128, String), Told>,
+    leases: BTreeMap<Box<str>, (Box<str>, u64)>,
+    /// Processes' lives that ended.
+    pub ended: BTreeSet<(usize, u32)>,
+    /// How much happened.
+    pub decided: usize,
+    /// Reservations won.
+    pub won: usize,
+    /// What must not have happened, and in which slot.
+    pub violations: Vec<(Option<i64>, String)>,
+}
+
+const LEASE: u64 = 2_000_000;
+
+fn holds(status: &str) -> bool {
+    matches!(status, "TEMPORARY" | "CONFIRMED" | "PREPAY_CONFIRM" | "REFUND_PENDING")
+}
+
+/// Whether a batch can bring a reservation from one state to another: the legal moves, any number of them.
+fn reachable(from: &str, to: &str) -> bool {
+    let next: &[&str] = match from {
+        "TEMPORARY" => &["CONFIRMED", "PREPAY_CONFIRM", "EXPIRED", "CANCELED"],
+        "CONFIRMED" | "PREPAY_CONFIRM" => &["REFUND_PENDING", "CANCELED", "COMPLETED", "NO_SHOW"],
+        "REFUND_PENDING" => &["REFUNDED"],
+        _ => &[],
+    };
+    from == to || next.iter().any(|next| reachable(next, to))
+}
+
+fn wants_a_place(verdict: &str) -> bool {
+    matches!(verdict, "book" | "reseat" | "move")
+}
+
+impl Auditor {
+    /// An auditor of a world with or without shared lines.
+    pub fn new(shared: bool) -> Self {
+        Self { shared, ..Self::default() }
+    }
+
+    fn violated(&mut self, slot: Option<i64>, what: String) {
+        if self.violations.len() < 10 {
+            self.violations.push((slot, what));
+        }
+    }
+
+    /// A batch was stored.
+    pub fn committed(&mut self, now: u64, wall: i64, batch: Committed) {
+        let slot = Some(batch.slot);
+        let before: Vec<Row> = self.in_slot(batch.slot).cloned().collect();
+        let taken_before: u32 = before.iter().filter(|row| holds(row.status)).map(|row| row.party).sum();
+        for row in &batch.changed {
+            let Some(old) = self.rows.get(&row.id).cloned() else {
+                self.violated(slot, format!("r{:x} was changed and never made", row.id));
+                continue;
+            };
+            if !reachable(old.status, row.status) {
+                self.violated(slot, format!("{} became {}", old.status, row.status));
+            }
+            if row.status == "EXPIRED" && old.status != "EXPIRED" && row.expires_at > wall + self.skew {
+                self.violated(slot, format!("a hold ran out {} ms early", row.expires_at - wall));
+            }
+            self.put(row);
+        }
+        for row in &batch.new {
+            if self.rows.contains_key(&row.id) {
+                self.violated(slot, format!("r{:x} was made twice", row.id & 0xFFFF_FFFF));
+            }
+            if !reachable("TEMPORARY", row.status) {
+                self.violated(slot, format!("a reservation began as {}", row.status));
+            }
+            self.won += 1;
+            self.put(row);
+        }
+        for movement in &batch.movements {
+            *self.spent.entry(movement.reservation).or_default() -= movement.amount;
+            let wallet = self.wallets.entry(movement.person).or_default();
+            *wallet += movement.amount;
+            if *wallet < 0 || *wallet != movement.balance {
+                let (is, said) = (*wallet, movement.balance);
+                self.violated(slot, format!("the wallet of g{} holds {is}, not {said}", movement.person));
+            }
+        }
+        for row in batch.new.iter().chain(&batch.changed) {
+            let spent = self.spent.get(&row.id).copied().unwrap_or(0);
+            if spent != row.paid - row.refunded {
+                let kept = row.paid - row.refunded;
+                self.violated(slot, format!("wallets gave {spent} for a reservation that has {kept}"));
+            }
+        }
+        self.check_slot(&batch, taken_before);
+        self.check_refusals(&batch, before);
+        for line in &batch.lines {
+            self.check_line(now, &batch, line);
+        }
+    }
+
+    fn put(&mut self, row: &Row) {
+        if let Some(old) = self.rows.insert(row.id, row.clone()) {
+            self.of_slot.entry(old.slot).or_default().remove(&row.id);
+        }
+        self.of_slot.entry(row.slot).or_default().insert(row.id);
+    }
+
+    fn in_slot(&self, slot: i64) -> impl Iterator<Item = &Row> {
+        self.of_slot.get(&slot).into_iter().flatten().filter_map(|id| self.rows.get(id))
+    }
+
+    /// Capacity, one place a person, tables once.
+    fn check_slot(&mut self, batch: &Committed, taken_before: u32) {
+        let slot = Some(batch.slot);
+        let held: Vec<Row> = self.in_slot(batch.slot).filter(|row| holds(row.status)).cloned().collect();
+        let (mut people, mut tables) = (BTreeSet::new(), BTreeSet::new());
+        for row in &held {
+            if !people.insert(row.person) {
+                self.violated(slot, format!("g{} has two places", row.person));
+            }
+            if let Some(table) = row.table
+                && !tables.insert(table)
+            {
+                self.violated(slot, format!("table {table} was given away twice"));
+            }
+        }
+        let taken: u32 = held.iter().map(|row| row.party).sum();
+        match self.stock.get(&batch.venue).cloned() {
+            // A venue that made itself smaller keeps whom it has.
+            Some(Stock::Places(capacity)) if taken > capacity && taken > taken_before => {
+                self.violated(slot, format!("{taken} of {capacity} places are sold"));
+            }
+            Some(Stock::One) if held.len() > 1 => {
+                self.violated(slot, format!("{} parties at a time", held.len()));
+            }
+            Some(Stock::Tables(seats)) => {
+                for row in batch.new.iter().filter(|row| holds(row.status)) {
+                    let fits = row.table.and_then(|table| seats.get(&table)).is_some_and(|s| *s >= row.party);
+                    if !fits {
+                        self.violated(slot, format!("{} people at table {:?}", row.party, row.table));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Nobody is refused what is free.
+    fn check_refusals(&mut self, batch: &Committed, before: Vec<Row>) {
+        let mut held: BTreeMap<u128, Row> =
+            before.into_iter().filter(|row| holds(row.status)).map(|row| (row.id, row)).collect();
+        let stock = self.stock.get(&batch.venue).cloned();
+        for line in &batch.lines {
+            let Some(refused) = &line.refused else {
+                let Some(row) = line.reservation.and_then(|id| self.rows.get(&id)).cloned() else { continue };
+                let frees = matches!(line.verdict, "cancel" | "expire" | "complete" | "no-show" | "refund");
+                if !holds(row.status) && frees || row.slot != batch.slot {
+                    held.remove(&row.id);
+                } else if !frees {
+                    held.insert(row.id, Row { party: line.party, ..row });
+                }
+                continue;
+            };
+            let Some(asked) = line.ticket.and_then(|(id, ..)| self.taken.get(&id)) else { continue };
+            let asked = crate::hub::BEGINNING + i64::try_from(asked.invoked / 1000).unwrap_or(0) - self.skew;
+            let live = held.values().filter(|row| row.status != "TEMPORARY" || row.expires_at > asked);
+            let live: Vec<&Row> = live.collect();
+            let room = match &stock {
+                _ if line.verdict != "book" => false,
+                Some(Stock::Places(capacity)) if refused.starts_with("NotEnoughPlaces") => {
+                    live.iter().map(|row| row.party).sum::<u32>() + line.party <= *capacity
+                }
+                Some(Stock::One) if refused.starts_with("NotEnoughPlaces") => live.is_empty(),
+                Some(Stock::Tables(seats)) if refused.starts_with("TableUnavailable") => seats
+                    .iter()
+                    .filter(|(_, seats)| **seats >= line.party)
+                    .any(|(table, _)| live.iter().all(|row| row.table != Some(*table))),
+                _ => false,
+            };
+            let alone = refused == "AlreadyBooked" && live.iter().all(|row| row.person != line.person);
+            if room || alone {
+                let what = format!("{line}, although {}", if room { "there was room" } else { "it has no place" });
+                self.violated(Some(batch.slot), what);
+            }
+        }
+    }
+
+    /// Each ticket once, in order, in time.
+    fn check_line(&mut self, now: u64, batch: &Committed, line: &Line) {
+        let slot = Some(batch.slot);
+        self.decided += 1;
+        let Some((ticket, epoch, number)) = line.ticket else { return };
+        if self.log.contains_key(&ticket) {
+            self.violated(slot, format!("#{epoch}.{number} was decided twice"));
+        }
+        if self.told.get(&ticket) == Some(&Told::Left) && line.refused.is_none() {
+            self.violated(slot, format!("#{epoch}.{number} had left, and was decided: {line}"));
+        }
+        let last = self.last.entry((batch.slot, epoch, wants_a_place(line.verdict))).or_default();
+        let overtaken = number <= *last && !self.disturbed;
+        let before = std::mem::replace(last, number.max(*last));
+        if overtaken {
+            self.violated(slot, format!("#{epoch}.{number} was decided after #{epoch}.{before}"));
+        }
+        if let (Some(taken), "pay", None) = (self.taken.get(&ticket), line.verdict, &line.refused)
+            && let Some(row) = line.reservation.and_then(|id| self.rows.get(&id))
+        {
+            let asked = crate::hub::BEGINNING + i64::try_from(taken.invoked / 1000).unwrap_or(0);
+            if asked > row.expires_at + self.skew {
+                let late = asked - row.expires_at;
+                self.violated(slot, format!("#{epoch}.{number} paid {late} ms after the deadline"));
+            }
+        }
+        let (reservation, refused) = (line.reservation, line.refused.clone());
+        self.log.insert(ticket, Logged { reservation, refused, version: batch.version, at: now });
+    }
+
+    /// Somebody has a place in line.
+    pub fn in_line(&mut self, ticket: u128, taken: Taken) {
+        if taken.verdict == "book" && !self.disturbed && !self.taken.contains_key(&ticket) {
+            // One live request a person and slot, in lines that are kept together.
+            let another = self.taken.iter().find(|(id, other)| {
+                let same = other.person == taken.person && other.slot == taken.slot && other.verdict == "book";
+                let together = self.shared || other.process == taken.process;
+                let lived = self.log.get(id).is_none_or(|logged| logged.at > taken.known);
+                let stands = lived && !self.told.contains_key(id) && !self.ended.contains(&other.process);
+                same && together && stands && other.known < taken.invoked
+            });
+            if let Some((_, another)) = another {
+                let what = format!(
+                    "g{} stands in line twice: since {} ms, and since {} ms",
+                    taken.person,
+                    another.known / 1000,
+                    taken.known / 1000
+                );
+                self.violated(Some(taken.slot), what);
+            }
+        }
+        self.taken.entry(ticket).or_insert(taken);
+    }
+
+    /// An answer leaves a process; with the key of the request, if it had one.
+    pub fn told(&mut self, ticket: u128, slot: i64, told: Told, key: Option<(u128, String)>) {
+        if let Told::Decided { ticket: decided, reservation, refused, batch } = &told {
+            let matches = self.log.get(decided).is_some_and(|logged| {
+                let same = logged.reservation == *reservation || reservation.is_none();
+                same && logged.refused == *refused && logged.version == *batch
+            });
+            let there = refused.is_some() || reservation.is_some_and(|id| self.rows.contains_key(&id));
+            if !matches || !there {
+                let what = format!("answered {told:?}, which is not what is stored");
+                self.violated(Some(slot), what);
+            }
+        }
+        if let (Told::Failed, true) = (&told, !self.lossy) {
+            self.violated(Some(slot), "an error of ours was answered".to_owned());
+        }
+        if told == Told::Left && self.log.get(&ticket).is_some_and(|logged| logged.refused.is_none()) {
+            self.violated(Some(slot), "told that it has left, after it was decided".to_owned());
+        }
+        if let (Some(key), Told::Decided { .. }) = (key, &told) {
+            let before = self.by_key.entry(key).or_insert_with(|| told.clone());
+            if *before != told {
+                let what = format!("the same key was answered {before:?} and {told:?}");
+                self.violated(Some(slot), what);
+            }
+        }
+        self.told.entry(ticket).or_insert(told);
+    }
+
+    /// A wallet was charged.
+    pub fn charged(&mut self, person: u128, amount: i64, key: Option<String>) {
+        *self.wallets.entry(person).or_default() += amount;
+        let Some(key) = key else { return };
+        let times = self.charges.entry((person, key)).or_default();
+        *times += 1;
+        if *times > 1 {
+            self.violated(None, format!("the wallet of g{person} was charged twice"));
+        }
+    }
+
+    /// A wallet's owner was told that it was charged.
+    pub fn told_charged(&mut self, person: u128, key: &str) {
+        if !self.charges.contains_key(&(person, key.to_owned())) {
+            self.violated(None, format!("g{person} was told of a charge that is not stored"));
+        }
+    }
+
+    /// A client runs a lane from now on.
+    pub fn runs(&mut self, lane: &str, client: &str, now: u64, _: &mut Trace) {
+        let other = self.leases.get(lane).filter(|(runner, until)| **runner != *client && *until > now).cloned();
+        if let Some((runner, _)) = other {
+            self.violated(lane.parse().ok(), format!("{client} runs a lane that {runner} runs"));
+        }
+        self.leases.insert(lane.into(), (client.into(), now + LEASE));
+    }
+
+    /// A client runs a lane no more.
+    pub fn rests(&mut self, lane: &str, client: &str) {
+        if self.leases.get(lane).is_some_and(|(runner, _)| **runner == *client) {
+            self.leases.remove(lane);
+        }
+    }
+
+    /// Redis is another, or has forgotten.
+    pub fn redis_lost(&mut self) {
+        (self.disturbed, self.lossy) = (true, true);
+        self.leases.clear();
+    }
+
+    /// Nothing goes wrong any more and everybody has gone home.
+    pub fn at_rest(&mut self, wall: i64, balances: &BTreeMap<u128, i64>) {
+        let late: Vec<_> = self.rows.values().cloned().collect();
+        for row in late {
+            if row.status == "TEMPORARY" && row.expires_at + self.skew < wall - 5_000 {
+                let late = wall - row.expires_at;
+                self.violated(Some(row.slot), format!("a hold is there {late} ms after its deadline"));
+            }
+        }
+        if self.wallets.iter().any(|(person, held)| balances.get(person).copied().unwrap_or(0) != *held) {
+            self.violated(None, "a wallet does not hold the sum of its entries".to_owned());
+        }
+        let lost: Vec<_> = self.taken.iter().filter(|(id, taken)| self.is_lost(**id, taken)).collect();
+        let lost: Vec<_> = lost.into_iter().map(|(_, taken)| taken.clone()).collect();
+        for taken in lost {
+            let what = format!(
+                "g{} asked p{} to {} at {} ms and was never decided",
+                taken.person,
+                taken.process.0,
+                taken.verdict,
+                taken.invoked / 1000
+            );
+            self.violated(Some(taken.slot), what);
+        }
+    }
+
+    fn is_lost(&self, ticket: u128, taken: &Taken) -> bool {
+        let open = !self.log.contains_key(&ticket) && !self.told.contains_key(&ticket);
+        // Lines of a process die with it; those of Redis do not, unless Redis has lost them and nobody was left to tell.
+        let outlives = self.shared && taken.epoch.is_multiple_of(2) && !self.disturbed;
+        open && (outlives || !self.ended.contains(&taken.process))
+    }
+}
