@@ -317,7 +317,7 @@ impl Desk {
         if mismatch {
             self.keys.release(ticket);
         }
-        for forgotten in self.tickets.decided(ticket.id()) {
+        for forgotten in self.tickets.decided(ticket) {
             self.keys.release(&forgotten);
         }
     }

@@ -60,10 +60,12 @@ impl Tickets {
     }
 
     /// Notes that a ticket has its answer, and forgets what is too old or too much; those are returned.
-    pub(super) fn decided(&self, id: TicketId) -> Vec<Arc<Ticket>> {
+    pub(super) fn decided(&self, ticket: &Ticket) -> Vec<Arc<Ticket>> {
+        let id = ticket.id();
         let mut shard = self.shard(id);
-        if !shard.tickets.contains_key(&id) {
-            // Somebody else's, whom this process only decided.
+        if !shard.tickets.get(&id).is_some_and(|kept| std::ptr::eq(&raw const **kept, ticket)) {
+            // Somebody else's, whom this process only decided. The same place may be kept here as well, because its guest has
+            // asked here: that one gets its own answer, and must not be counted twice.
             return Vec::new();
         }
         self.open.fetch_sub(1, Ordering::Relaxed);
