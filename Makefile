@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Debian packages that the checks need, each with the program that shows it is there: by name, or by where it lies.
 NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql
 
-.PHONY: run cluster build test needs needs-sqlite3 format lint docs check bench-embedded bench-drivers bench-locks \
+.PHONY: run cluster build test needs needs-sqlite3 format lint docs check faults bench-embedded bench-drivers bench-locks \
         bench-cluster bench-postgres clean
 
 run: build
@@ -35,6 +35,13 @@ docs:
 
 check:
 	$(CARGO) test --locked --workspace --exclude bench --all-features
+
+# Real faults again and again, one test at a time: make faults CYCLES=1000. docs/failures.md says which test shows what.
+CYCLES ?= 30
+FAULTS := shared:: crash:: power:: files:: trouble::
+faults: needs
+	MAITRED_FAULT_CYCLES=$(CYCLES) $(CARGO) test --locked -p maitred --all-features --test server -- \
+		--test-threads 1 --nocapture $(FAULTS)
 
 # Measurements: not part of the checks, because a busy machine would fail them.
 bench-embedded:

@@ -356,7 +356,8 @@ impl Auditor {
             };
             let alone = refused == "AlreadyBooked" && live.iter().all(|row| row.person != line.person);
             if room || alone {
-                let what = format!("{line}, although {}", if room { "there was room" } else { "it has no place" });
+                let what =
+                    format!("{line}, although {}", if room { "there was room" } else { "it has no place" });
                 self.violated(Some(batch.slot), what);
             }
         }
@@ -397,7 +398,8 @@ impl Auditor {
         if taken.verdict == "book" && !self.disturbed && !self.taken.contains_key(&ticket) {
             // One live request a person and slot, in lines that are kept together.
             let another = self.taken.iter().find(|(id, other)| {
-                let same = other.person == taken.person && other.slot == taken.slot && other.verdict == "book";
+                let same =
+                    other.person == taken.person && other.slot == taken.slot && other.verdict == "book";
                 let together = self.shared || other.process == taken.process;
                 let lived = self.log.get(id).is_none_or(|logged| logged.at > taken.known);
                 let stands = lived && !self.told.contains_key(id) && !self.ended.contains(&other.process);
@@ -465,7 +467,8 @@ impl Auditor {
 
     /// A client runs a lane from now on.
     pub fn runs(&mut self, lane: &str, client: &str, now: u64, _: &mut Trace) {
-        let other = self.leases.get(lane).filter(|(runner, until)| **runner != *client && *until > now).cloned();
+        let other =
+            self.leases.get(lane).filter(|(runner, until)| **runner != *client && *until > now).cloned();
         if let Some((runner, _)) = other {
             self.violated(lane.parse().ok(), format!("{client} runs a lane that {runner} runs"));
         }

@@ -77,12 +77,7 @@ impl Backend for Lanes {
         Box::pin(self.ask(|_, _| ()))
     }
 
-    fn enter<'a>(
-        &'a self,
-        key: &'a LaneKey,
-        terms: &'a Terms,
-        entries: &'a [Entry],
-    ) -> Answer<'a, Entering> {
+    fn enter<'a>(&'a self, key: &'a LaneKey, terms: &'a Terms, entries: &'a [Entry]) -> Answer<'a, Entering> {
         Box::pin(async move {
             if terms.generation.is_some_and(|named| named != self.generation()) {
                 return Err(fairlane::Error::Unavailable { source: "another connection".into() });

@@ -142,7 +142,8 @@ fn search(
     bar: bool,
     ended: impl Fn(&Outcome) + Sync,
 ) -> Option<Outcome> {
-    let threads = options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads =
+        options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let (next, done, worst) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicU64::new(u64::MAX));
     let failures: Mutex<BTreeMap<u64, Outcome>> = Mutex::default();
     std::thread::scope(|scope| {
@@ -186,7 +187,11 @@ fn bugs(options: &Options) -> bool {
         match search(options, Some(flaw), false, |_| {}) {
             Some(outcome) => {
                 let what = outcome.violations.first().map(|(_, what)| what.as_str()).unwrap_or_default();
-                println!("{flaw:<28} seed {:>4}, {:>5.1} s: {what}", outcome.seed, began.elapsed().as_secs_f64());
+                println!(
+                    "{flaw:<28} seed {:>4}, {:>5.1} s: {what}",
+                    outcome.seed,
+                    began.elapsed().as_secs_f64()
+                );
             }
             None => {
                 println!("{flaw:<28} NOT FOUND within {} seeds", options.seeds);

@@ -112,6 +112,8 @@ pub enum Finding {
 pub enum Note {
     #[error("{reservation} in {slot} is {late} ms past its deadline and not swept yet")]
     NotSwept { reservation: Id, slot: Slot, late: i64 },
+    #[error("{ticket} was decided after {after}, which came later, and lost nothing by it")]
+    OutOfOrder { slot: Slot, ticket: Ticket, after: Ticket },
     #[error("the settings of venue {venue} have changed, so its capacities are taken from its log")]
     VenueChanged { venue: i64 },
 }

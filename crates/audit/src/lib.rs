@@ -9,7 +9,8 @@
 //! are counted again; what the log says was left must agree with it.
 //!
 //! **Order.** Guests are those who wanted a place: `book`, `reseat`, `move`. Those of one slot whose tickets are of one life
-//! of the line (epoch) are decided in ascending number. Whoever is decided after a higher number is *out of order*. It was
+//! of the line (epoch) are decided in ascending number. Whoever is decided after a higher number is *out of order*: a finding, or only a
+//! note where lines may have been parted for a while ([`Options::strict_order`]). It was
 //! *overtaken* if it was refused for lack of room, and would have fitted into what was left together with what is held by those
 //! of higher numbers who were decided before it. Numbers of different lives are never compared: each process without shared
 //! lines has lives of its own, and a line that is lost begins a new one.
@@ -51,11 +52,14 @@ pub struct Options {
     pub skew: i64,
     /// Everything has come to rest: what is past its deadline should have been swept.
     pub settled: bool,
+    /// Lines were shared all the time, or never: whoever is out of order without harm is found too. While Redis is away each process
+    /// decides those who stood in the shared line at it, in order, and knows nothing of the others; then that is noted.
+    pub strict_order: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { now: None, margin: 60_000, skew: 5_000, settled: false }
+        Self { now: None, margin: 60_000, skew: 5_000, settled: false, strict_order: true }
     }
 }
 

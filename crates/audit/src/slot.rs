@@ -390,10 +390,13 @@ impl Replay<'_> {
         }
         let slot = self.slot;
         let by = self.overtaken(ticket, decision).filter(|_| decision.lacked_room());
-        self.report.find(match by {
-            Some(by) => Finding::Overtaken { slot, ticket, by },
-            None => Finding::OutOfOrder { slot, ticket, after: highest },
-        });
+        match by {
+            Some(by) => self.report.find(Finding::Overtaken { slot, ticket, by }),
+            None if self.options.strict_order => {
+                self.report.find(Finding::OutOfOrder { slot, ticket, after: highest });
+            }
+            None => self.report.note(Note::OutOfOrder { slot, ticket, after: highest }),
+        }
     }
 
     /// Who holds what this one would have got, had those who came after it not been decided before it.

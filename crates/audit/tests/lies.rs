@@ -458,3 +458,17 @@ fn an_unknown_end_is_one_or_none() {
     let report = report(&database, &visits);
     assert!(report.is_clean(), "{:#?}", report.findings);
 }
+
+/// Where lines were parted for a while, whoever was out of order without harm is noted, and whoever was harmed is found.
+#[test]
+fn parted_lines_may_be_out_of_order_but_nobody_overtaken() {
+    let parted = Options { strict_order: false, ..Options::default() };
+    for (kind, lie) in LIES.iter().filter(|(kind, _)| ["out-of-order", "overtaken"].contains(kind)) {
+        let (mut database, mut visits) = honest();
+        lie(&mut database, &mut visits);
+        let report = audit(&database, &[], parted.clone());
+        assert_eq!(report.of_kind("overtaken") > 0, *kind == "overtaken", "{report:#?}");
+        assert!(report.of_kind("out-of-order") == 0, "{report:#?}");
+        assert!(*kind == "overtaken" || report.notes.len() == 1, "{report:#?}");
+    }
+}

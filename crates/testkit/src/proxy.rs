@@ -30,6 +30,8 @@ struct State {
     open: Mutex<Vec<TcpStream>>,
     /// The request at which a connection is stopped on its way to the server. Empty: none.
     trap: Mutex<Vec<u8>>,
+    /// How many bytes before it are stopped with it; `u64::MAX`: all that came with it.
+    trap_lead: AtomicU64,
     /// What has been caught since the trap was set. Kept back for as long as it is there.
     caught: Mutex<Option<Vec<u8>>>,
 }
@@ -91,6 +93,14 @@ impl Proxy {
     /// Keeps back the next request that contains these bytes, and all that its connection sends after it, until
     /// [`Proxy::release`]. Other connections go on.
     pub fn trap(&self, request: &[u8]) {
+        self.state.trap_lead.store(u64::MAX, Ordering::SeqCst);
+        self.state.set_trap(request);
+    }
+
+    /// The same, but what came with the request and ahead of it is delivered, except for so many bytes: a transaction whose end
+    /// does not arrive.
+    pub fn trap_from(&self, request: &[u8], lead: u64) {
+        self.state.trap_lead.store(lead, Ordering::SeqCst);
         self.state.set_trap(request);
     }
 
@@ -143,15 +153,17 @@ impl State {
         }
     }
 
-    /// Whether these bytes are what the trap waits for; then nobody else is caught.
-    fn falls_into_trap(&self, bytes: &[u8]) -> bool {
-        let (Ok(mut trap), Ok(mut caught)) = (self.trap.lock(), self.caught.lock()) else { return false };
-        let falls = !trap.is_empty() && count(bytes, &trap) > 0;
-        if falls {
-            trap.clear();
-            *caught = Some(Vec::new());
+    /// From which of these bytes on they are what the trap waits for, if they are; then nobody else is caught.
+    fn falls_into_trap(&self, bytes: &[u8]) -> Option<usize> {
+        let (Ok(mut trap), Ok(mut caught)) = (self.trap.lock(), self.caught.lock()) else { return None };
+        if trap.is_empty() {
+            return None;
         }
-        falls
+        let at = bytes.windows(trap.len()).position(|window| window == trap.as_slice())?;
+        let lead = usize::try_from(self.trap_lead.load(Ordering::SeqCst)).unwrap_or(usize::MAX);
+        trap.clear();
+        *caught = Some(Vec::new());
+        Some(at.saturating_sub(lead))
     }
 
     /// Keeps back these bytes and what follows them until they are released.
@@ -204,9 +216,10 @@ fn connect(client: TcpStream, server: TcpStream, state: &Arc<State>) {
     let (Ok(mut from_client), Ok(mut to_server)) = (client.try_clone(), server.try_clone()) else { return };
     let (state_up, losing_up) = (Arc::clone(state), Arc::clone(&losing));
     thread::spawn(move || {
-        pump(&mut from_client, &mut to_server, |bytes, from| {
-            if state_up.falls_into_trap(bytes) {
-                return Some(state_up.keep_back(bytes, from));
+        pump(&mut from_client, &mut to_server, |bytes, from, to| {
+            if let Some(at) = state_up.falls_into_trap(bytes) {
+                to.write_all(&bytes[..at]).ok()?;
+                return Some(state_up.keep_back(&bytes[at..], from));
             }
             let every = state_up.fault_every.load(Ordering::SeqCst);
             let scripts = if every > 0 { state_up.faulty_words(bytes) } else { 0 };
@@ -222,7 +235,7 @@ fn connect(client: TcpStream, server: TcpStream, state: &Arc<State>) {
     });
     let (mut from_server, mut to_client, state) = (server, client, Arc::clone(state));
     thread::spawn(move || {
-        pump(&mut from_server, &mut to_client, |bytes, _| {
+        pump(&mut from_server, &mut to_client, |bytes, _, _| {
             while state.held.load(Ordering::SeqCst) && !state.over() {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -232,10 +245,14 @@ fn connect(client: TcpStream, server: TcpStream, state: &Arc<State>) {
 }
 
 /// Copies what `pass` lets through until an end closes, or it says no; then closes both.
-fn pump(from: &mut TcpStream, to: &mut TcpStream, pass: impl Fn(&[u8], &mut TcpStream) -> Option<Vec<u8>>) {
+fn pump(
+    from: &mut TcpStream,
+    to: &mut TcpStream,
+    pass: impl Fn(&[u8], &mut TcpStream, &mut TcpStream) -> Option<Vec<u8>>,
+) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
-        let Some(passed) = pass(&buffer[..length], from) else { break };
+        let Some(passed) = pass(&buffer[..length], from, to) else { break };
         if to.write_all(&passed).is_err() {
             break;
         }

@@ -65,7 +65,7 @@ const LIES: &[(&str, &[&str], &str)] = &[
     (
         "overtaken",
         &["UPDATE decision SET version = -version", "UPDATE decision SET version = 100 + version"],
-        "which came later",
+        "was overtaken",
     ),
     ("a log that was cut", &["DELETE FROM decision WHERE version = 1"], "no decision made"),
     ("money made", &["UPDATE wallet SET balance = balance + 1"], "its entries come to"),

@@ -65,6 +65,8 @@ async fn power_cuts(cuts: usize, deaf: bool) -> (usize, u64) {
         let struck = Instant::now();
         embedded.close();
         program.kill();
+        let heard = std::fs::metadata(data.join(format!("{}.synced", FILES[1]))).map_or(0, |file| file.len());
+        assert!(deaf || heard > 100_000, "void: only {heard} bytes of the log were synced");
         unsynced += cut(&data);
         load.flowed_until(struck);
         let program = Program::serve(folder.path(), &[]);

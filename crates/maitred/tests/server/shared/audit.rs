@@ -78,7 +78,12 @@ pub fn audit(stored: &Database, visits: &[Visit]) -> Findings {
     let report = report(stored, visits);
     for finding in &report.findings {
         match finding {
-            Finding::OutOfOrder { .. } => findings.inversions += 1,
+            Finding::OutOfOrder { .. } => {
+                findings.inversions += 1;
+                if findings.inversions <= 5 {
+                    println!("{finding}");
+                }
+            }
             Finding::Misnumbered { .. } => findings.misnumbered += 1,
             _ => findings.wrong.push(finding.to_string()),
         }

@@ -98,6 +98,14 @@ impl Cluster {
         Self::with(alone, Redis::One(block_in_place(RedisServer::start)), true).await
     }
 
+    /// Three servers with shared lines and these settings.
+    pub async fn configured(settings: &str) -> Self {
+        let alone = ALONE.lock().await;
+        let redis = Redis::One(block_in_place(RedisServer::start));
+        let (server, name) = block_in_place(|| Postgres::shared(|_| {}));
+        Self::at(alone, redis, vec![], None, &server.url(&name), settings).await
+    }
+
     /// Three servers with lines in a Redis Cluster.
     pub async fn over_redis_cluster() -> Self {
         let alone = ALONE.lock().await;
@@ -140,7 +148,7 @@ impl Cluster {
         postgres: Postgres,
     ) -> Self {
         let url = postgres.url("postgres");
-        Self::at(alone, redis, ways, Some(postgres), &url).await
+        Self::at(alone, redis, ways, Some(postgres), &url, "").await
     }
 
     async fn with(alone: MutexGuard<'static, ()>, redis: Redis, own: bool) -> Self {
@@ -155,7 +163,8 @@ impl Cluster {
                 (None, server.url(&name))
             }
         });
-        Self::at(alone, redis, vec![], postgres, &url).await
+        let kind = if let Redis::Replicas { .. } = redis { "redis_kind = \"replicas\"" } else { "" };
+        Self::at(alone, redis, vec![], postgres, &url, kind).await
     }
 
     async fn at(
@@ -164,14 +173,13 @@ impl Cluster {
         ways: Vec<Proxy>,
         postgres: Option<Postgres>,
         url: &str,
+        settings: &str,
     ) -> Self {
         let database = Database::new(url);
         let mut ways = ways.into_iter();
         let members = (0..MEMBERS).map(|_| {
             let folder = tempfile::tempdir().unwrap();
-            if let Redis::Replicas { .. } = redis {
-                std::fs::write(folder.path().join("maitred.toml"), "redis_kind = \"replicas\"").unwrap();
-            }
+            std::fs::write(folder.path().join("maitred.toml"), settings).unwrap();
             Member {
                 program: None,
                 clock: WallClock::new(folder.path()),
