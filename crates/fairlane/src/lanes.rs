@@ -207,6 +207,10 @@ pub struct Settlement {
 pub struct Look {
     /// The life of the lane.
     pub born: u32,
+    /// The life in which numbers are given out now: later than `born` where the lane may have lost numbers since.
+    pub epoch: u32,
+    /// Numbers after this one were given out in `epoch`; the same numbers of lives before it may have been lost.
+    pub since: u64,
     /// The last number given.
     pub last: u64,
     /// The number at the head of the guests: last + 1 when nobody stands there.

@@ -525,6 +525,8 @@ impl Server {
         }
         Some(Look {
             born: lane.born,
+            epoch: lane.epoch,
+            since: lane.again_up_to,
             last: lane.last,
             first: lane.first(),
             waiting: lane.waiting(),

@@ -381,13 +381,26 @@ impl Redis {
         if reply.rest.len() == 0 {
             return Ok(None);
         }
-        let (born, last, length): (_, u64, u64) = (reply.next()?, reply.next()?, reply.next()?);
+        let (born, epoch, since) = (reply.next()?, reply.next()?, reply.next()?);
+        let (last, length): (u64, u64) = (reply.next()?, reply.next()?);
         let (returned, deciding, has_runner) = (reply.next()?, reply.next()?, reply.next()?);
         let pace = reply.pace()?;
         let gone = reply.rest.map(answer).collect::<Result<Vec<u64>>>()?;
         let waiting = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(gone.len()) + returned;
         let first = (last + 1).saturating_sub(length);
-        Ok(Some(Look { born, last, first, waiting, deciding, returned, gone, pace, has_runner }))
+        Ok(Some(Look {
+            born,
+            epoch,
+            since,
+            last,
+            first,
+            waiting,
+            deciding,
+            returned,
+            gone,
+            pace,
+            has_runner,
+        }))
     }
 
     async fn find_in_lane(&self, at: &LaneAt<'_>, place: Place) -> Result<Option<Found>> {

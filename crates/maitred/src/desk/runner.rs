@@ -59,6 +59,11 @@ impl Desk {
         let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
         // Whoever stood elsewhere before may have been decided there.
         let mut unsure = people.iter().any(|ticket| ticket.again.load(Ordering::Acquire));
+        // A process that was cut off from Redis decides its own people by itself, and they still stand in the shared line. With
+        // a key they may be its people as well as ours.
+        people.retain(|ticket| ticket.answer().is_none());
+        let mut others = self.shared.is_some()
+            && people.iter().any(|ticket| ticket.origin.is_some() || ticket.key.is_some());
         // Who asks with a key that somebody of the same batch has as well, and all whose guards ended.
         let (mut behind, mut freed) = (Vec::new(), Vec::new());
         loop {
@@ -73,6 +78,16 @@ impl Desk {
                 match self.resolve(id, &mut people).await {
                     Ok(slot) => cached = Some(slot),
                     Err(_) => {
+                        self.stumble(&people, started, &mut pause, &mut trouble).await;
+                        continue;
+                    }
+                }
+            }
+            if std::mem::take(&mut others) && !unsure {
+                match self.look_up(id, &mut people, cached.take()).await {
+                    Ok(slot) => cached = Some(slot),
+                    Err(_) => {
+                        unsure = true;
                         self.stumble(&people, started, &mut pause, &mut trouble).await;
                         continue;
                     }
@@ -160,7 +175,20 @@ impl Desk {
     /// moves the slot on from the version that was read, and then the next attempt is stale. The other way round it could
     /// land in between, and people would be decided twice.
     async fn resolve(&self, id: SlotId, people: &mut Vec<Arc<Ticket>>) -> Result<Slot, Error> {
-        let slot = self.store.slot(id).await?;
+        self.look_up(id, people, None).await
+    }
+
+    /// The same from a copy of the slot that was made before, if there is one: what was decided since moved its version on.
+    async fn look_up(
+        &self,
+        id: SlotId,
+        people: &mut Vec<Arc<Ticket>>,
+        cached: Option<Slot>,
+    ) -> Result<Slot, Error> {
+        let slot = match cached {
+            Some(slot) => slot,
+            None => self.store.slot(id).await?,
+        };
         self.answer_decided(people).await?;
         Ok(slot)
     }

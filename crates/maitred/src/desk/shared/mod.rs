@@ -256,7 +256,7 @@ impl Desk {
     }
 
     /// Draws an epoch below which no lane may be entered: this process cannot know what happened to Redis meanwhile.
-    async fn raise(&self, shared: &Shared) -> Result<(), store::Error> {
+    pub(super) async fn raise(&self, shared: &Shared) -> Result<(), store::Error> {
         let _one_at_a_time = shared.raising.lock().await;
         let generation = shared.lanes.generation();
         let floor = self.draw_epoch(Line::Shared).await?;
@@ -271,7 +271,10 @@ impl Desk {
             return None;
         }
         let found = self.ask(shared, shared.lanes.find(&key(id.slot), place(id))).await.ok()??;
-        let ticket = self.tickets.keep(Arc::new(wire::read(id, &found.payload)?));
+        let ticket = wire::read(id, &found.payload)?;
+        // It may have come back from another life of the lane, whose numbers say nothing about it.
+        ticket.again.store(true, Ordering::Release);
+        let ticket = self.tickets.keep(Arc::new(ticket));
         if found.left {
             self.settle(&ticket, Answer::Left);
         }

@@ -195,7 +195,9 @@ fn stands(look: &Look, ticket: &Ticket, asked: Instant) -> Stands {
     if life != 0 && life != look.born {
         return Stands::Lost;
     }
-    let apart = ticket.again.load(Acquire) || ticket.command.action.is_owners();
+    // A number of another life than the one in which the line gives it out says nothing about this ticket.
+    let of_another = ticket.id().epoch() != look.epoch && number > look.since;
+    let apart = ticket.again.load(Acquire) || of_another || ticket.command.action.is_owners();
     if !apart {
         if number > look.last {
             return Stands::Lost;
