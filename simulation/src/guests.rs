@@ -157,7 +157,9 @@ impl Guest {
             let left = u64::try_from(left).unwrap_or(0);
             match self.dice.from_to(0, 9) {
                 // Right at the deadline, on either side of it.
-                0..3 => sleep(Duration::from_millis((left + self.dice.from_to(0, 60)).saturating_sub(40))).await,
+                0..3 => {
+                    sleep(Duration::from_millis((left + self.dice.from_to(0, 60)).saturating_sub(40))).await
+                }
                 3 => sleep(Duration::from_millis(left + self.dice.from_to(0, 3_000))).await,
                 _ => self.linger(900).await,
             }
@@ -167,8 +169,12 @@ impl Guest {
                 65..69 => Ask::Cancel(id, CancelledBy::Venue),
                 69..80 => Ask::Change(id, self.dice.small(1, 5), None),
                 80..92 => {
-                    let there: Vec<_> =
-                        self.slots.iter().copied().filter(|s| s.venue() == reservation.slot.venue()).collect();
+                    let there: Vec<_> = self
+                        .slots
+                        .iter()
+                        .copied()
+                        .filter(|s| s.venue() == reservation.slot.venue())
+                        .collect();
                     Ask::Change(id, reservation.party, Some(self.dice.one_of(&there)))
                 }
                 92..94 => Ask::Close(id, self.dice.per_mille(500)),

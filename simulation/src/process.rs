@@ -8,7 +8,8 @@ use std::time::Duration;
 use booking::decide::Booking;
 use booking::policy::CancelledBy;
 use booking::{
-    Action, Outcome, Payment, PersonId, Refusal, Reservation, ReservationId, SlotId, Status, TicketId, Verdict, Won,
+    Action, Outcome, Payment, PersonId, Refusal, Reservation, ReservationId, SlotId, Status, TicketId,
+    Verdict, Won,
 };
 use fairlane::lane::Bounds;
 use fairlane::lanes::SharedLanes;
@@ -112,7 +113,8 @@ async fn serve(hub: Shared, index: usize, swarm: Swarm) {
     let lanes = Arc::new(Lanes::new(&hub, index, life));
     let (desk, _runners) = loop {
         let shared = swarm.redis.then(|| SharedLanes::over(lanes.clone()));
-        let desk = Desk::open(store.clone(), venues.clone(), keys.clone(), clock.clone(), limits, shared).await;
+        let desk =
+            Desk::open(store.clone(), venues.clone(), keys.clone(), clock.clone(), limits, shared).await;
         match desk {
             Ok(desk) => break desk,
             Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
@@ -193,17 +195,20 @@ impl App {
                 lock(&self.hub).auditor.told_charged(person.0, &key);
                 Reply::Over
             }
-            Ask::Pay(id) => self.manage(person, id, |app, r| {
-                let now = app.clock.now();
-                let late = r.status() == Status::Expired || r.has_expired(now);
-                match late {
-                    false => (r.slot, Action::Pay { reservation: id }),
-                    true => {
-                        let afresh = maitred::fresh::reservation_id(now);
-                        (r.slot, Action::Reseat { reservation: id, afresh })
+            Ask::Pay(id) => {
+                self.manage(person, id, |app, r| {
+                    let now = app.clock.now();
+                    let late = r.status() == Status::Expired || r.has_expired(now);
+                    match late {
+                        false => (r.slot, Action::Pay { reservation: id }),
+                        true => {
+                            let afresh = maitred::fresh::reservation_id(now);
+                            (r.slot, Action::Reseat { reservation: id, afresh })
+                        }
                     }
-                }
-            }).await,
+                })
+                .await
+            }
             Ask::Cancel(id, by) => {
                 self.manage(person, id, move |_, r| (r.slot, Action::Cancel { reservation: id, by })).await
             }
@@ -231,7 +236,13 @@ impl App {
         lock(&self.hub).now
     }
 
-    async fn book(self: &Arc<Self>, person: PersonId, slot: SlotId, party: u32, key: Option<String>) -> Reply {
+    async fn book(
+        self: &Arc<Self>,
+        person: PersonId,
+        slot: SlotId,
+        party: u32,
+        key: Option<String>,
+    ) -> Reply {
         let invoked = self.now();
         let venue = match self.venues.get(slot.venue()).await {
             Ok(Some(venue)) => venue,
@@ -282,7 +293,8 @@ impl App {
             Some(slot),
             format!("p{} has {verdict} of g{person} in line as #{epoch}.{}", self.process.0, id.number()),
         );
-        let taken = Taken { invoked, known, process: self.process, person, slot, verdict, epoch };
+        let entered_at = ticket.command.entered_at.as_millisecond();
+        let taken = Taken { invoked, known, entered_at, process: self.process, person, slot, verdict, epoch };
         hub.auditor.in_line(id.to_u128(), taken);
         drop(hub);
         let (app, ticket) = (self.clone(), ticket.clone());
@@ -367,7 +379,9 @@ impl App {
             last = self.wait(&ticket, Duration::from_secs(10), None).await;
             let again = match &last {
                 Reply::Refused(Refusal::Elsewhere) => true,
-                Reply::Refused(Refusal::IllegalTransition { from: Status::Expired, .. }) => verdict == Verdict::Pay,
+                Reply::Refused(Refusal::IllegalTransition { from: Status::Expired, .. }) => {
+                    verdict == Verdict::Pay
+                }
                 _ => false,
             };
             if !again {

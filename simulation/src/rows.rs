@@ -94,7 +94,7 @@ impl Rows {
 
     fn update(&mut self, change: &Change) -> Result<(), CommitError> {
         let before = self.reservations.get(&change.after.id.0);
-        if before.is_none_or(|before| before.version != change.from_version) && !flaws::has("no-version-check") {
+        if before.is_none_or(|before| before.version != change.from_version) {
             return Err(CommitError::Stale);
         }
         self.is_alone(&change.after)?;
@@ -104,10 +104,12 @@ impl Rows {
 
     /// The partial unique indexes.
     fn is_alone(&self, r: &Reservation) -> Result<(), CommitError> {
-        if !r.status().holds_places() || flaws::has("no-version-check") || flaws::has("index-missing") {
+        if !r.status().holds_places() || flaws::has("index-missing") {
             return Ok(());
         }
-        for other in self.of_slot.get(&r.slot).into_iter().flatten().filter_map(|id| self.reservations.get(id)) {
+        for other in
+            self.of_slot.get(&r.slot).into_iter().flatten().filter_map(|id| self.reservations.get(id))
+        {
             let both = other.id != r.id && other.status().holds_places();
             if both && (other.person == r.person || r.table.is_some() && other.table == r.table) {
                 return Err(CommitError::Stale);
@@ -231,7 +233,12 @@ impl Rows {
         Undo {
             slots: left.map(|slot| (slot, self.slots.get(&slot).copied())).collect(),
             reservations: ids.filter_map(|id| self.reservations.get(&id).cloned()).collect(),
-            new: batch.changes.new.iter().map(|r| (r.id.0, self.reservations.get(&r.id.0).cloned())).collect(),
+            new: batch
+                .changes
+                .new
+                .iter()
+                .map(|r| (r.id.0, self.reservations.get(&r.id.0).cloned()))
+                .collect(),
             tickets: batch
                 .changes
                 .new
@@ -292,7 +299,8 @@ impl Rows {
         at: Timestamp,
     ) -> Result<Entry, ChargeError> {
         if let Some(key) = &key {
-            let before = self.entries.iter().find(|(whose, its, _)| *whose == person.0 && its.as_ref() == Some(key));
+            let before =
+                self.entries.iter().find(|(whose, its, _)| *whose == person.0 && its.as_ref() == Some(key));
             if let Some((_, _, before)) = before {
                 return if before.amount == amount { Ok(before.clone()) } else { Err(ChargeError::KeyUsed) };
             }
@@ -432,7 +440,9 @@ impl Backend for Truth {
     }
 
     fn decided_among(&self, tickets: Vec<TicketId>) -> Answer<'_, Result<Vec<Logged>, Error>> {
-        self.ask(move |hub| Ok(tickets.iter().filter_map(|ticket| hub.rows.log.get(ticket)).cloned().collect()))
+        self.ask(move |hub| {
+            Ok(tickets.iter().filter_map(|ticket| hub.rows.log.get(ticket)).cloned().collect())
+        })
     }
 
     fn request_key(&self, person: PersonId, key: String) -> Answer<'_, Result<Option<RequestKey>, Error>> {
@@ -487,12 +497,7 @@ impl Backend for Truth {
         self.ask(move |hub| Ok(hub.rows.venue(id)))
     }
 
-    fn add_venue(
-        &self,
-        _: Settings,
-        _: Vec<MenuItem>,
-        _: Vec<PersonId>,
-    ) -> Answer<'_, Result<Venue, Error>> {
+    fn add_venue(&self, _: Settings, _: Vec<MenuItem>, _: Vec<PersonId>) -> Answer<'_, Result<Venue, Error>> {
         self.ask(|_| Err(unavailable()))
     }
 

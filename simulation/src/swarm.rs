@@ -123,9 +123,7 @@ fn venue(dice: &mut Dice) -> Settings {
     let inventory = match dice.from_to(0, 9) {
         0..6 => Inventory::Places { capacity: dice.small(1, 20) },
         6..8 => Inventory::Tables {
-            tables: (1..=dice.small(1, 6))
-                .map(|number| Table { number, seats: dice.small(1, 6) })
-                .collect(),
+            tables: (1..=dice.small(1, 6)).map(|number| Table { number, seats: dice.small(1, 6) }).collect(),
         },
         _ => Inventory::Exclusive,
     };

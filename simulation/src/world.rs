@@ -59,7 +59,9 @@ thread_local!(static PANICKED: RefCell<Option<String>> = const { RefCell::new(No
 /// Panics in any task of a world are violations; this lets the world know of them.
 pub fn hear_panics() {
     std::panic::set_hook(Box::new(|info| {
-        if std::env::var_os("SIMULATION_PANICS").is_some() { eprintln!("{info}"); }
+        if std::env::var_os("SIMULATION_PANICS").is_some() {
+            eprintln!("{info}");
+        }
         PANICKED.with_borrow_mut(|panicked| *panicked = Some(info.to_string()));
     }));
 }

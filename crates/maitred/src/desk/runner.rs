@@ -32,6 +32,12 @@ pub(super) async fn run(desk: Arc<Desk>) {
         // Read before drawing: whoever entered before this instant is in the batch or was served before.
         let drawn = desk.clock.now();
         let (people, slot) = turn.draw();
+        #[cfg(feature = "simulation")]
+        if booking::flaws::has("lost-wake-up") && people.len() >= desk.limits.bounds.batch {
+            desk.serve(*turn.key(), people, slot, drawn).await;
+            std::mem::forget(turn);
+            continue;
+        }
         let serving = desk.serve(*turn.key(), people.clone(), slot, drawn);
         match AssertUnwindSafe(serving).catch_unwind().await {
             Ok((slot, _)) => turn.finish(slot),
@@ -72,6 +78,10 @@ impl Desk {
             }
             if people.is_empty() {
                 return (cached, freed);
+            }
+            #[cfg(feature = "simulation")]
+            if booking::flaws::has("rerun-not-idempotent") {
+                (unsure, others) = (false, false);
             }
             if unsure {
                 // A commit that was sent and not heard of may still make its way, so this is asked before every attempt.
@@ -224,6 +234,11 @@ impl Desk {
             decisions: decided.decisions.clone(),
             keys: people.iter().filter_map(|ticket| stored_key(ticket)).collect(),
         };
+        #[cfg(feature = "simulation")]
+        if booking::flaws::has("settle-before-commit") {
+            let (outcomes, decisions) = (decided.outcomes.clone(), decided.decisions.clone());
+            self.answer(people, outcomes, decisions, when.decided, slot.version + 1);
+        }
         let committing = Instant::now();
         slot.version = self.store.commit(batch).await?;
         freed.iter().for_each(|name| self.guards.clear(*name));
