@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Debian packages that the checks need, each with the program that shows it is there: by name, or by where it lies.
 NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql
 
-.PHONY: run cluster build test needs needs-sqlite3 format lint docs check faults bench-embedded bench-drivers bench-locks \
+.PHONY: run cluster build test soak needs needs-sqlite3 format lint docs check faults simulate bench-embedded bench-drivers bench-locks \
         bench-cluster bench-postgres clean
 
 run: build
@@ -18,7 +18,7 @@ build:
 	$(CARGO) build --release --locked -p maitred
 
 # Everything that CI runs.
-test: needs format lint docs check
+test: needs format lint docs check simulate
 
 # Installs what is missing, or names it where that is not allowed.
 needs:
@@ -42,6 +42,15 @@ FAULTS := shared:: crash:: power:: files:: trouble::
 faults: needs
 	MAITRED_FAULT_CYCLES=$(CYCLES) $(CARGO) test --locked -p maitred --all-features --test server -- \
 		--test-threads 1 --nocapture $(FAULTS)
+
+# Worlds in which everything goes wrong, and proof that they would find a fault if there were one.
+simulate:
+	$(CARGO) run --release --locked -p simulation -- --seeds 1000
+	$(CARGO) run --release --locked -p simulation -- --seeds 1000 --bugs
+
+# The same for an hour or so.
+soak:
+	$(CARGO) run --release --locked -p simulation -- --seeds 50000
 
 # Measurements: not part of the checks, because a busy machine would fail them.
 bench-embedded:

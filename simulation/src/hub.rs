@@ -66,6 +66,8 @@ pub struct Hub {
     pub lanes_away: u64,
     /// Copies of Redis that could take over.
     pub copies: Vec<Server>,
+    /// How often a server has started.
+    pub starts: u64,
     /// The processes.
     pub seats: Vec<Seat>,
     /// Who watches.
@@ -115,6 +117,7 @@ impl Hub {
             lanes: Server::default(),
             lanes_away: 0,
             copies: Vec::new(),
+            starts: 0,
             seats: (0..swarm.processes).map(seat).collect(),
             auditor: Auditor::new(swarm.redis),
             trace: Trace::new(kept),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use booking::flaws;
+use booking::{SlotId, TicketId, flaws};
 use fairlane::lanes::memory::Call;
 use fairlane::lanes::{
     Answer, Backend, Drawn, Entering, Entry, Found, LaneKey, Look, Message, Place, Settlement, Terms,
@@ -89,7 +89,7 @@ impl Backend for Lanes {
                     Entering::NeedsEpoch => "an epoch is needed".to_owned(),
                     Entering::Done { entered, run, .. } => {
                         if *run {
-                            hub.auditor.runs(&key.lane, call.client, hub.now, &mut hub.trace);
+                            hub.auditor.runs(&key.lane, call.client, hub.now);
                         }
                         format!("{entered:?}{}", if *run { ", to be run" } else { "" })
                     }
@@ -120,11 +120,11 @@ impl Backend for Lanes {
                 let client = call.client.to_owned();
                 match &drawn {
                     Drawn::Batch { people, .. } => {
-                        hub.auditor.runs(&lane.lane, call.client, hub.now, &mut hub.trace);
+                        hub.auditor.runs(&lane.lane, call.client, hub.now);
                         let numbers: Vec<_> = people.iter().map(|one| one.place.to_string()).collect();
                         hub.note(slot_of(&lane), format!("{client} draws {}", numbers.join(" ")));
                     }
-                    Drawn::Grace(_) => hub.auditor.runs(&lane.lane, call.client, hub.now, &mut hub.trace),
+                    Drawn::Grace(_) => hub.auditor.runs(&lane.lane, call.client, hub.now),
                     Drawn::Nobody => {
                         hub.auditor.rests(&lane.lane, call.client);
                         hub.note(slot_of(&lane), format!("{client} gives the lane back"));
@@ -149,7 +149,7 @@ impl Backend for Lanes {
         Box::pin(self.ask(move |hub, call| {
             let renewed = hub.lanes.renew(call, &key);
             if renewed {
-                hub.auditor.runs(&key.lane, call.client, hub.now, &mut hub.trace);
+                hub.auditor.still_runs(&key.lane, call.client, hub.now);
             }
             renewed
         }))
@@ -187,6 +187,10 @@ impl Backend for Lanes {
             let names = (guard.as_deref(), claim.as_deref());
             let (left, said) = hub.lanes.leave(call.now, &key, place, names, tell);
             hub.note(slot_of(&key), format!("{place} leaves: {left}"));
+            if let (Some(slot), true) = (slot_of(&key), left) {
+                let ticket = TicketId::new(SlotId::from_i64(slot), place.epoch, place.number);
+                hub.auditor.left.insert(ticket.to_u128());
+            }
             hub.publish(said);
             left
         }))

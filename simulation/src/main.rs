@@ -62,6 +62,9 @@ struct Options {
     /// Shows that each flaw is found within so many seeds.
     #[arg(long)]
     bugs: bool,
+    /// Goes on after a violation, and lists the first of each seed.
+    #[arg(long)]
+    all: bool,
     /// Threads; as many as there are processors unless told.
     #[arg(long)]
     threads: Option<usize>,
@@ -124,7 +127,7 @@ fn many(options: &Options, flaw: Option<&'static str>) -> bool {
     let (guests, decided, won) = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     let took = began.elapsed().as_secs_f64();
     println!("{guests} guests, {decided} decisions, {won} reservations in {took:.1} s");
-    let Some(outcome) = failed else {
+    let Some(outcome) = failed.filter(|_| !options.all) else {
         println!("{} seeds: nothing was violated", options.seeds);
         return true;
     };
@@ -152,12 +155,15 @@ fn search(
                 loop {
                     let nth = next.fetch_add(1, Ordering::Relaxed);
                     let seed = options.from + nth;
-                    if nth >= options.seeds || seed > worst.load(Ordering::Relaxed) {
+                    if nth >= options.seeds || seed > worst.load(Ordering::Relaxed) && !options.all {
                         return;
                     }
                     let outcome = world::run(seed, flaw, false);
                     ended(&outcome);
-                    if !outcome.violations.is_empty() {
+                    if let Some((_, what)) = outcome.violations.first() {
+                        if options.all {
+                            println!("seed {seed}: {what}");
+                        }
                         worst.fetch_min(seed, Ordering::Relaxed);
                         failures.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, outcome);
                     }
@@ -200,4 +206,34 @@ fn bugs(options: &Options) -> bool {
         }
     }
     fine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_is_the_same_world() {
+        for seed in 1..=12 {
+            let (first, second) = (world::run(seed, None, false), world::run(seed, None, false));
+            assert_eq!(first.hash, second.hash, "seed {seed}");
+            assert!(first.violations.is_empty(), "seed {seed}: {:?}", first.violations);
+        }
+    }
+
+    /// Seeds that found something in the product once.
+    #[test]
+    fn what_was_found_once_stays_away() {
+        for seed in [24, 37, 70, 73, 106, 130] {
+            let outcome = world::run(seed, None, false);
+            assert!(outcome.violations.is_empty(), "seed {seed}: {:?}", outcome.violations);
+        }
+    }
+
+    #[test]
+    fn a_flaw_is_found_and_told_with_its_slot() {
+        let outcome = world::run(1, Some("settle-before-commit"), true);
+        assert!(outcome.violations.iter().any(|(slot, _)| slot.is_some()));
+        assert!(!outcome.lines.is_empty());
+    }
 }

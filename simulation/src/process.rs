@@ -293,7 +293,8 @@ impl App {
             Some(slot),
             format!("p{} has {verdict} of g{person} in line as #{epoch}.{}", self.process.0, id.number()),
         );
-        let taken = Taken { invoked, known, process: self.process, person, slot, verdict, epoch };
+        let entered_at = ticket.command.entered_at.as_millisecond();
+        let taken = Taken { invoked, known, entered_at, process: self.process, person, slot, verdict, epoch };
         hub.auditor.in_line(id.to_u128(), taken);
         drop(hub);
         let (app, ticket) = (self.clone(), ticket.clone());

@@ -281,6 +281,9 @@ impl World {
                 let at = hub.copies.len() - back;
                 hub.note(None, "an older copy of Redis takes over".to_owned());
                 hub.lanes = hub.copies[at].clone();
+                hub.starts += 1;
+                let name = hub.starts;
+                hub.lanes.start_anew(name);
                 hub.copies.truncate(at);
                 hub.auditor.redis_lost();
                 hub.reconnect();

@@ -211,6 +211,8 @@ pub struct Settlement {
 pub struct Look {
     /// The life of the lane.
     pub born: u32,
+    /// The life in which numbers are given out now: later than `born` where the lane may have lost numbers since.
+    pub epoch: u32,
     /// The last number given.
     pub last: u64,
     /// The number at the head of the guests: last + 1 when nobody stands there.

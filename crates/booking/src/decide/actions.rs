@@ -51,6 +51,12 @@ impl<'a> Turn<'a> {
 
     pub(super) fn decide(&mut self, command: &Command) -> Outcome {
         let at = if command.action.is_owners() { command.entered_at } else { self.when.drawn };
+        #[cfg(feature = "simulation")]
+        let at = match command.action {
+            Action::Book(_) if crate::flaws::has("expired-hold-counted") => Timestamp::MIN,
+            Action::Pay { .. } if crate::flaws::has("late-payment-accepted") => Timestamp::MIN,
+            _ => at,
+        };
         self.expire_until(at);
         let left = self.slot.remaining(self.inventory());
         let done = match self.known.foregone.get(&command.ticket) {
@@ -91,6 +97,12 @@ impl<'a> Turn<'a> {
             Action::Move { reservation, party } => {
                 let before = self.find_anywhere(*reservation)?;
                 self.change(command, &before, *party, at)
+            }
+            #[cfg(feature = "simulation")]
+            Action::Expire { reservation } if crate::flaws::has("sweep-without-state-check") => {
+                let before = self.find(*reservation)?;
+                let after = Reservation { life: Life::stored(Status::Expired), ..next(&before) };
+                Ok((self.store(&before, after, command), Verdict::Expire))
             }
             Action::Expire { reservation } => self.expire(*reservation),
             Action::Complete { reservation } => self.close(command, *reservation, Status::Completed),
@@ -212,6 +224,10 @@ impl<'a> Turn<'a> {
         let due = std::mem::take(&mut reservation.refund_due);
         reservation.refunded = reservation.refunded + due;
         self.move_money(command, reservation, due, EntryKind::Refund);
+        #[cfg(feature = "simulation")]
+        if crate::flaws::has("refund-twice") {
+            self.move_money(command, reservation, due, EntryKind::Refund);
+        }
         Ok(())
     }
 

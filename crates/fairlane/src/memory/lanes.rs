@@ -51,6 +51,8 @@ pub struct Call<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Server {
     times: Times,
+    /// What it calls itself since it started.
+    name: u64,
     groups: BTreeMap<Box<str>, Group>,
 }
 
@@ -83,6 +85,8 @@ struct Stander {
 
 #[derive(Debug, Clone, Default)]
 struct Lane {
+    /// The server that gave its last numbers out.
+    server: u64,
     epoch: u32,
     born: u32,
     last: u64,
@@ -365,7 +369,12 @@ impl Party<'_> {
 impl Server {
     /// A server without anybody.
     pub fn new(times: Times) -> Self {
-        Self { times, groups: BTreeMap::new() }
+        Self { times, name: 0, groups: BTreeMap::new() }
+    }
+
+    /// Starts anew, with what it knows: as a server does that read it from a file, or takes over from another.
+    pub fn start_anew(&mut self, name: u64) {
+        self.name = name;
     }
 
     /// Forgets everything.
@@ -387,10 +396,11 @@ impl Server {
 
     /// Takes everybody of a call in, in order.
     pub fn enter(&mut self, call: Call<'_>, key: &LaneKey, terms: &Terms, entries: &[Entry]) -> Entering {
-        let (now, times) = (call.now, self.times);
+        let (now, times, server) = (call.now, self.times, self.name);
         let group = self.group(key, now);
         let epoch = group.lanes.get(&key.lane).map(|lane| lane.epoch);
-        if epoch.is_none_or(|epoch| epoch < terms.floor) {
+        let moved = group.lanes.get(&key.lane).is_some_and(|lane| lane.server != server);
+        if moved || epoch.is_none_or(|epoch| epoch < terms.floor) {
             let Some(drawn) =
                 terms.epoch.filter(|drawn| *drawn >= terms.floor && epoch.is_none_or(|epoch| *drawn > epoch))
             else {
@@ -406,7 +416,7 @@ impl Server {
                 None => lane.born = drawn,
                 Some(_) => lane.again_up_to = lane.last,
             }
-            lane.epoch = drawn;
+            (lane.epoch, lane.server) = (drawn, server);
             if held {
                 lane.hold = now + micros(times.grace);
             }
@@ -455,7 +465,7 @@ impl Server {
         limit: usize,
         settles: Option<(u64, &Settlement)>,
     ) -> (Drawn, Option<u64>, Vec<Said>) {
-        let (now, times) = (call.now, self.times);
+        let (now, times, server) = (call.now, self.times, self.name);
         let group = self.group(key, now);
         if group.runner(&key.lane, now).is_some_and(|runner| runner != call.client) {
             return (Drawn::Taken, None, Vec::new());
@@ -484,6 +494,10 @@ impl Server {
             // The batch that this client drew before is its own still.
             let batch = settles.map(|(batch, _)| batch);
             return (Drawn::Grace(Duration::from_micros(lane.hold - now)), batch, said);
+        }
+        if lane.server != server {
+            // A copy that took over: what it has in line may have been served since it was made.
+            lane.again_up_to = lane.last;
         }
         let again = !lane.flight.is_empty();
         if !again {
@@ -528,6 +542,7 @@ impl Server {
         }
         Some(Look {
             born: lane.born,
+            epoch: lane.epoch,
             last: lane.last,
             first: lane.first(),
             waiting: lane.waiting(),

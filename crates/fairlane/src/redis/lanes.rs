@@ -386,7 +386,8 @@ impl Redis {
         if reply.rest.len() == 0 {
             return Ok(None);
         }
-        let (born, last, length): (_, u64, u64) = (reply.next()?, reply.next()?, reply.next()?);
+        let (born, epoch): (_, u32) = (reply.next()?, reply.next()?);
+        let (last, length): (u64, u64) = (reply.next()?, reply.next()?);
         let (back, deciding, has_runner): (usize, _, _) = (reply.next()?, reply.next()?, reply.next()?);
         let pace = reply.pace()?;
         let gone = reply.rest.len().saturating_sub(back);
@@ -395,7 +396,7 @@ impl Redis {
             reply.rest.map(|place| place_in(&answer::<String>(place)?)).collect::<Result<Vec<_>>>()?;
         let waiting = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(gone.len()) + back;
         let first = (last + 1).saturating_sub(length);
-        Ok(Some(Look { born, last, first, waiting, deciding, returned, gone, pace, has_runner }))
+        Ok(Some(Look { born, epoch, last, first, waiting, deciding, returned, gone, pace, has_runner }))
     }
 
     async fn find_in_lane(&self, at: &LaneAt<'_>, place: Place) -> Result<Option<Found>> {

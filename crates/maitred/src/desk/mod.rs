@@ -297,12 +297,20 @@ impl Desk {
     }
 
     /// Leaves the line, unless the turn has come: then the answer follows.
-    pub async fn leave(&self, ticket: &Ticket) -> bool {
+    pub async fn leave(&self, ticket: &Arc<Ticket>) -> bool {
         let slot = ticket.id().slot;
         let left = match (&self.shared, ticket.here.load(Ordering::Acquire)) {
             (Some(shared), 0) => self.leave_shared(shared, ticket).await,
             (_, number) => self.lanes.leave(&slot, number).is_some(),
         };
+        if left && self.shared.is_some() {
+            // It may have been decided by a process that is cut off from the shared line; if the log cannot be read, that
+            // is found out later.
+            let _ = self.answer_decided(&mut vec![ticket.clone()]).await;
+        }
+        if left && ticket.answer().is_some_and(|answer| !matches!(answer, Answer::Left)) {
+            return false;
+        }
         if left {
             self.settle(ticket, Answer::Left);
             self.keys.release(ticket);

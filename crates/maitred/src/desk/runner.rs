@@ -32,6 +32,12 @@ pub(super) async fn run(desk: Arc<Desk>) {
         // Read before drawing: whoever entered before this instant is in the batch or was served before.
         let drawn = desk.clock.now();
         let (people, slot) = turn.draw();
+        #[cfg(feature = "simulation")]
+        if booking::flaws::has("lost-wake-up") && people.len() >= desk.limits.bounds.batch {
+            desk.serve(*turn.key(), people, slot, drawn, None).await;
+            std::mem::forget(turn);
+            continue;
+        }
         let serving = desk.serve(*turn.key(), people.clone(), slot, drawn, None);
         match AssertUnwindSafe(serving).catch_unwind().await {
             Ok(served) => turn.finish(served.slot),
@@ -69,6 +75,7 @@ impl Desk {
         let started = Instant::now();
         let (mut foregone, mut made) = (HashMap::new(), HashSet::new());
         let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
+        people.retain(|ticket| ticket.answer().is_none());
         // Whoever stood elsewhere before may have been decided there. So may everybody in a shared line, if the slot is
         // read only now and has moved on since the batch before: others may have taken this one over meanwhile.
         let again = people.iter().any(|ticket| ticket.again.load(Ordering::Acquire));
@@ -85,6 +92,10 @@ impl Desk {
             }
             if people.is_empty() {
                 return Served { slot: cached, freed, contested };
+            }
+            #[cfg(feature = "simulation")]
+            if booking::flaws::has("rerun-not-idempotent") {
+                unsure = false;
             }
             if unsure {
                 // A commit that was sent and not heard of may still make its way, so this is asked before every attempt.
@@ -232,6 +243,11 @@ impl Desk {
             decisions: decided.decisions.clone(),
             keys: people.iter().filter_map(|ticket| stored_key(ticket)).collect(),
         };
+        #[cfg(feature = "simulation")]
+        if booking::flaws::has("settle-before-commit") {
+            let (outcomes, decisions) = (decided.outcomes.clone(), decided.decisions.clone());
+            self.answer(people, outcomes, decisions, when.decided, slot.version + 1);
+        }
         let committing = Instant::now();
         slot.version = self.store.commit(batch).await?;
         freed.iter().for_each(|name| self.guards.clear(*name));

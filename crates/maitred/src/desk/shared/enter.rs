@@ -59,6 +59,10 @@ impl From<store::Error> for Failure {
 
 /// What keeps others from asking for the same: in the lane, or in all lanes of the venue.
 pub(super) fn names(name: Name) -> (Option<Box<str>>, Option<Box<str>>) {
+    #[cfg(feature = "simulation")]
+    if booking::flaws::has("guard-missing") {
+        return (None, None);
+    }
     match name {
         Name::Place(_, person) => (Some(person.to_string().into()), None),
         Name::Reservation(id) => (None, Some(format!("r{id}").into())),

@@ -151,6 +151,10 @@ impl Desk {
             ticket.again.fetch_or(again || moved || place.epoch < floor, Ordering::AcqRel);
             adopted.push(ticket);
         }
+        #[cfg(feature = "simulation")]
+        if booking::flaws::has("order-by-arrival") {
+            adopted.sort_by_key(|ticket| (!ticket.command.action.is_owners(), ticket.origin.is_some()));
+        }
         Some(adopted)
     }
 }

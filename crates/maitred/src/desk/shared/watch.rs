@@ -195,7 +195,8 @@ fn stands(look: &Look, ticket: &Ticket, asked: Instant) -> Stands {
         return Stands::Lost;
     }
     // Numbers tell only of those who entered in this life of the lane, and whose life is known.
-    let apart = life == 0 || ticket.again.load(Acquire) || ticket.command.action.is_owners();
+    let of_another = life == 0 || ticket.id().epoch() != look.epoch;
+    let apart = of_another || ticket.again.load(Acquire) || ticket.command.action.is_owners();
     if !apart {
         if number > look.last {
             return Stands::Lost;
