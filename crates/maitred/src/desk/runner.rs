@@ -70,7 +70,7 @@ impl Desk {
         mut people: Vec<Arc<Ticket>>,
         mut cached: Option<Slot>,
         drawn: Timestamp,
-        mut last: Option<u64>,
+        last: Option<u64>,
     ) -> Served {
         let started = Instant::now();
         let (mut foregone, mut made) = (HashMap::new(), HashSet::new());
@@ -80,10 +80,7 @@ impl Desk {
         // read only now and has moved on since the batch before: others may have taken this one over meanwhile.
         let again = people.iter().any(|ticket| ticket.again.load(Ordering::Acquire));
         let mut unsure = again || (self.shared.is_some() && cached.is_none());
-        let mut contested = false;
-        if again {
-            last = None;
-        }
+        let (mut contested, mut first) = (false, true);
         // Who asks with a key that somebody of the same batch has as well, and all whose guards ended.
         let (mut behind, mut freed) = (Vec::new(), Vec::new());
         loop {
@@ -99,9 +96,10 @@ impl Desk {
             }
             if unsure {
                 // A commit that was sent and not heard of may still make its way, so this is asked before every attempt.
-                match self.resolve(id, &mut people, last.take()).await {
-                    Ok((slot, moved)) => {
-                        contested |= moved;
+                let unmoved = last.filter(|_| first && !again);
+                match self.resolve(id, &mut people, unmoved).await {
+                    Ok(slot) => {
+                        contested |= std::mem::take(&mut first) && last != Some(slot.version);
                         cached = Some(slot);
                     }
                     Err(_) => {
@@ -196,20 +194,19 @@ impl Desk {
     /// moves the slot on from the version that was read, and then the next attempt is stale. The other way round it could
     /// land in between, and people would be decided twice.
     ///
-    /// A slot that is still at the version `last`, after which everybody here was drawn, has decided none of them. Otherwise
-    /// somebody else has decided something, which is told.
+    /// A slot that is still at the version `unmoved`, after which everybody here was drawn, has decided none of them.
     async fn resolve(
         &self,
         id: SlotId,
         people: &mut Vec<Arc<Ticket>>,
-        last: Option<u64>,
-    ) -> Result<(Slot, bool), Error> {
+        unmoved: Option<u64>,
+    ) -> Result<Slot, Error> {
         let slot = self.store.slot(id).await?;
-        if last == Some(slot.version) {
-            return Ok((slot, false));
+        if unmoved == Some(slot.version) {
+            return Ok(slot);
         }
         self.answer_decided(people).await?;
-        Ok((slot, last.is_some()))
+        Ok(slot)
     }
 
     /// Decides and stores once, and answers if that worked.
