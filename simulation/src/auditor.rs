@@ -389,11 +389,10 @@ impl Auditor {
         }
         if let (Some(taken), "pay", None) = (self.taken.get(&ticket), line.verdict, &line.refused)
             && let Some(row) = line.reservation.and_then(|id| self.rows.get(&id))
+            && taken.entered_at >= row.expires_at
         {
-            if taken.entered_at >= row.expires_at {
-                let late = taken.entered_at - row.expires_at;
-                self.violated(slot, format!("#{epoch}.{number} paid {late} ms after the deadline"));
-            }
+            let late = taken.entered_at - row.expires_at;
+            self.violated(slot, format!("#{epoch}.{number} paid {late} ms after the deadline"));
         }
         let (reservation, refused) = (line.reservation, line.refused.clone());
         self.log.insert(ticket, Logged { reservation, refused, version: batch.version, at: now });

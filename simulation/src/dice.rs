@@ -21,18 +21,18 @@ impl Dice {
     }
 
     /// A number from `low` to `high`, both included.
-    pub fn from_to(&mut self, low: u64, high: u64) -> u64 {
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.bits() % (high - low + 1)
     }
 
-    /// As [`Dice::from_to`], for counting.
+    /// As [`Dice::between`], for counting.
     pub fn count(&mut self, low: usize, high: usize) -> usize {
-        usize::try_from(self.from_to(low as u64, high as u64)).unwrap_or(low)
+        usize::try_from(self.between(low as u64, high as u64)).unwrap_or(low)
     }
 
-    /// As [`Dice::from_to`], for small numbers.
+    /// As [`Dice::between`], for small numbers.
     pub fn small(&mut self, low: u32, high: u32) -> u32 {
-        u32::try_from(self.from_to(low.into(), high.into())).unwrap_or(low)
+        u32::try_from(self.between(low.into(), high.into())).unwrap_or(low)
     }
 
     /// True so often out of a thousand times.

@@ -45,7 +45,7 @@ impl Guest {
     }
 
     async fn linger(&mut self, most: u64) {
-        let time = self.dice.from_to(0, most);
+        let time = self.dice.between(0, most);
         sleep(Duration::from_millis(time)).await;
     }
 
@@ -68,7 +68,7 @@ impl Guest {
                     continue;
                 }
                 let (person, ask, sender) = (self.person, ask.clone(), sender.clone());
-                let delay = hub.dice.from_to(200, 8_000);
+                let delay = hub.dice.between(200, 8_000);
                 let shared = self.hub.clone();
                 hub.after(delay, move |hub| arrive(hub, &shared, to, person, ask, sender));
             }
@@ -155,15 +155,15 @@ impl Guest {
             let id = reservation.id;
             let left = reservation.expires_at.as_millisecond() - lock(&self.hub).wall();
             let left = u64::try_from(left).unwrap_or(0);
-            match self.dice.from_to(0, 9) {
+            match self.dice.between(0, 9) {
                 // Right at the deadline, on either side of it.
                 0..3 => {
-                    sleep(Duration::from_millis((left + self.dice.from_to(0, 60)).saturating_sub(40))).await
+                    sleep(Duration::from_millis((left + self.dice.between(0, 60)).saturating_sub(40))).await
                 }
-                3 => sleep(Duration::from_millis(left + self.dice.from_to(0, 3_000))).await,
+                3 => sleep(Duration::from_millis(left + self.dice.between(0, 3_000))).await,
                 _ => self.linger(900).await,
             }
-            let ask = match self.dice.from_to(0, 99) {
+            let ask = match self.dice.between(0, 99) {
                 0..50 => Ask::Pay(id),
                 50..65 => Ask::Cancel(id, CancelledBy::Guest),
                 65..69 => Ask::Cancel(id, CancelledBy::Venue),
@@ -220,7 +220,7 @@ fn arrive(hub: &mut Hub, shared: &Shared, to: usize, person: PersonId, ask: Ask,
         if hub.goes_wrong(hub.faults.guests_lost) {
             return;
         }
-        let delay = hub.dice.from_to(200, 8_000);
+        let delay = hub.dice.between(200, 8_000);
         hub.after(delay, move |_| {
             if let Some(sender) = sender.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 let _ = sender.send(reply);

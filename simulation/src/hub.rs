@@ -175,7 +175,7 @@ impl Hub {
             (true, To::Lanes) => 900_000,
             (false, _) => 4_000,
         };
-        self.dice.from_to(100, most)
+        self.dice.between(100, most)
     }
 
     /// Publishes.

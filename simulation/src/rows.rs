@@ -319,6 +319,9 @@ impl Rows {
     }
 }
 
+/// A person, and the key as it was sent.
+type KeyName = (u128, String);
+
 struct Undo {
     slots: Vec<(SlotId, Option<u64>)>,
     reservations: Vec<Arc<Reservation>>,
@@ -326,7 +329,7 @@ struct Undo {
     tickets: Vec<(u128, Option<u128>)>,
     balances: Vec<(u128, Option<i64>)>,
     entries: usize,
-    keys: Vec<((u128, String), Option<(RequestKey, i64)>)>,
+    keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
 }
 
 /// One process's connections to the database.

@@ -94,7 +94,7 @@ impl Swarm {
 
 fn faults(dice: &mut Dice) -> Faults {
     let calm = dice.per_mille(80);
-    let mut some = |most: u64| if !calm && dice.per_mille(350) { dice.from_to(1, most) } else { 0 };
+    let mut some = |most: u64| if !calm && dice.per_mille(350) { dice.between(1, most) } else { 0 };
     let mut f = Faults {
         store_lost: some(60),
         store_silent: some(120),
@@ -120,7 +120,7 @@ fn faults(dice: &mut Dice) -> Faults {
 }
 
 fn venue(dice: &mut Dice) -> Settings {
-    let inventory = match dice.from_to(0, 9) {
+    let inventory = match dice.between(0, 9) {
         0..6 => Inventory::Places { capacity: dice.small(1, 20) },
         6..8 => Inventory::Tables {
             tables: (1..=dice.small(1, 6)).map(|number| Table { number, seats: dice.small(1, 6) }).collect(),

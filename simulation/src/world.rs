@@ -59,9 +59,6 @@ thread_local!(static PANICKED: RefCell<Option<String>> = const { RefCell::new(No
 /// Panics in any task of a world are violations; this lets the world know of them.
 pub fn hear_panics() {
     std::panic::set_hook(Box::new(|info| {
-        if std::env::var_os("SIMULATION_PANICS").is_some() {
-            eprintln!("{info}");
-        }
         PANICKED.with_borrow_mut(|panicked| *panicked = Some(info.to_string()));
     }));
 }
@@ -88,7 +85,7 @@ pub fn run(seed: u64, flaw: Option<&'static str>, kept: bool) -> Outcome {
     let swarm = Swarm::new(&mut dice);
     let hub = Hub::new(&swarm, Dice::new(dice.bits()), kept);
     let mut world = World {
-        processes: swarm.faults_of(),
+        processes: (0..swarm.processes).map(|_| None).collect(),
         until: vec![0; swarm.processes],
         hub: Arc::new(Mutex::new(hub)),
         guests: Process::empty(0),
@@ -102,33 +99,27 @@ pub fn run(seed: u64, flaw: Option<&'static str>, kept: bool) -> Outcome {
     world.end(seed)
 }
 
-impl Swarm {
-    fn faults_of(&self) -> Vec<Option<Process>> {
-        (0..self.processes).map(|_| None).collect()
-    }
-}
-
 /// What goes wrong when.
 fn plan(swarm: &Swarm, dice: &mut Dice) -> Vec<(u64, Fault)> {
     let mut plan = Vec::new();
     let f = &swarm.faults;
     let mut add = |times: usize, dice: &mut Dice, make: &mut dyn FnMut(&mut Dice) -> Fault| {
         for _ in 0..times {
-            let at = dice.from_to(300_000, FAULTS_END - 1_000_000);
+            let at = dice.between(300_000, FAULTS_END - 1_000_000);
             plan.push((at, make(dice)));
         }
     };
     let last = swarm.processes - 1;
     add(f.crashes, dice, &mut |dice| Fault::Crash(dice.count(0, last)));
-    add(f.pauses, dice, &mut |dice| Fault::Pause(dice.count(0, last), dice.from_to(300_000, 6_000_000)));
-    add(f.store_outages, dice, &mut |dice| Fault::StoreOutage(dice.from_to(100_000, 4_000_000)));
+    add(f.pauses, dice, &mut |dice| Fault::Pause(dice.count(0, last), dice.between(300_000, 6_000_000)));
+    add(f.store_outages, dice, &mut |dice| Fault::StoreOutage(dice.between(100_000, 4_000_000)));
     add(f.clock_steps, dice, &mut |dice| {
-        let by = i64::try_from(dice.from_to(0, 6_000)).unwrap_or(0) - 3_000;
+        let by = i64::try_from(dice.between(0, 6_000)).unwrap_or(0) - 3_000;
         Fault::ClockStep(dice.count(0, last), by)
     });
     add(f.changes, dice, &mut |_| Fault::Change);
     if swarm.redis {
-        add(f.outages, dice, &mut |dice| Fault::Outage(dice.from_to(50_000, 5_000_000)));
+        add(f.outages, dice, &mut |dice| Fault::Outage(dice.between(50_000, 5_000_000)));
         add(f.emptied, dice, &mut |dice| Fault::Emptied(dice.per_mille(500)));
         add(f.failovers, dice, &mut |_| Fault::Failover);
         if f.failovers > 0 {
@@ -169,7 +160,7 @@ impl World {
         let slots: Arc<[SlotId]> = slots.into();
         for number in 0..self.swarm.guests {
             let dice = Dice::new(self.dice.bits());
-            let comes = Duration::from_micros(100_000 + self.dice.from_to(0, self.swarm.rush));
+            let comes = Duration::from_micros(100_000 + self.dice.between(0, self.swarm.rush));
             let guest = Guest::new(&self.hub, number, dice, slots.clone());
             self.guests.handle().spawn(guest.live(comes, self.about.clone()));
         }
@@ -247,7 +238,7 @@ impl World {
                 hub.note(None, format!("p{index}.{life} dies"));
                 drop(hub);
                 drop(self.processes[index].take());
-                self.until[index] = now + self.dice.from_to(100_000, 3_000_000);
+                self.until[index] = now + self.dice.between(100_000, 3_000_000);
             }
             Fault::Pause(index, length) => {
                 if self.processes[index].is_some() {
