@@ -200,8 +200,6 @@ pub struct Settlement {
     pub messages: Vec<(Box<str>, String)>,
     /// For whoever draws next.
     pub note: String,
-    /// Somebody else has decided something: whoever stands in the lane may have been served, and is drawn as such.
-    pub contested: bool,
     /// How many guests were decided, for the pace.
     pub decided: usize,
 }

@@ -4,7 +4,7 @@
 //! and messages; a copy of the value is a snapshot of the server. So a simulation can lose, delay and repeat calls, empty
 //! the server, or let an older copy of it take over.
 //!
-//! Names and steps are those of the scripts in `redis/`; the same model test is run over both. There is no cluster here.
+//! Names and steps are those of the scripts in `redis/`. There is no cluster here.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -668,8 +668,5 @@ fn settle(group: &mut Group, key: &LaneKey, settlement: &Settlement, now: u64) {
     }
     lane.since = Some(now);
     lane.note.clone_from(&settlement.note);
-    if settlement.contested {
-        lane.again_up_to = lane.last;
-    }
     lane.deciding = 0;
 }

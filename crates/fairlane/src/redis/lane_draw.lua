@@ -36,11 +36,6 @@ local again_up_to = tonumber(fields[6] or 0)
 local settles = next_arg()
 if settles ~= '' and tonumber(settles) == batch and redis.call('EXISTS', flight) == 1 then
   local decided, note, keep_for, channel = tonumber(next_arg()), next_arg(), next_arg(), next_arg()
-  if next_arg() == '1' then
-    -- Somebody else has decided something: whoever stands here may have been among them.
-    again_up_to = sq
-    redis.call('HSET', hash, 'ag', sq)
-  end
   redis.call('DEL', flight)
   local over, winners, ends = {}, {}, {}
   each_row(1, function(guard) over[#over + 1] = guard end)

@@ -452,7 +452,6 @@ impl Redis {
 
 fn settlement<'a>(call: Call<'a>, settle: &Settlement, channel: &str, kind: &str) -> Call<'a> {
     let call = call.arg(settle.decided).arg(&settle.note).arg(millis(settle.keep)).arg(channel);
-    let call = call.arg(u8::from(settle.contested));
     let call = settle.guards.iter().fold(call.arg(settle.guards.len()), Call::arg);
     let call = settle.claims.iter().fold(call.arg(settle.claims.len()), Call::arg);
     let kept = |call: Call<'a>, (guard, place): &(Box<str>, Place)| call.arg(guard).arg(place);

@@ -34,11 +34,11 @@ pub(super) async fn run(desk: Arc<Desk>) {
         let (people, slot) = turn.draw();
         #[cfg(feature = "simulation")]
         if booking::flaws::has("lost-wake-up") && people.len() >= desk.limits.bounds.batch {
-            desk.serve(*turn.key(), people, slot, drawn, None).await;
+            desk.serve(*turn.key(), people, slot, drawn).await;
             std::mem::forget(turn);
             continue;
         }
-        let serving = desk.serve(*turn.key(), people.clone(), slot, drawn, None);
+        let serving = desk.serve(*turn.key(), people.clone(), slot, drawn);
         match AssertUnwindSafe(serving).catch_unwind().await {
             Ok(served) => turn.finish(served.slot),
             Err(_) => {
@@ -58,29 +58,24 @@ pub(super) struct Served {
     pub(super) slot: Option<Slot>,
     /// Whose guards ended because a place was given up.
     pub(super) freed: Vec<Name>,
-    /// Somebody else has decided something in this slot: whoever stands in its line may have been among them.
-    pub(super) contested: bool,
 }
 
 impl Desk {
-    /// Serves a batch to the end. `last` is the version of the slot after the batch before, where that is known.
+    /// Serves a batch to the end.
     pub(super) async fn serve(
         &self,
         id: SlotId,
         mut people: Vec<Arc<Ticket>>,
         mut cached: Option<Slot>,
         drawn: Timestamp,
-        last: Option<u64>,
     ) -> Served {
         let started = Instant::now();
         let (mut foregone, mut made) = (HashMap::new(), HashSet::new());
         let (mut pause, mut stale, mut trouble) = (FIRST_PAUSE, 0, None);
         people.retain(|ticket| ticket.answer().is_none());
-        // Whoever stood elsewhere before may have been decided there. So may everybody in a shared line, if the slot is
-        // read only now and has moved on since the batch before: others may have taken this one over meanwhile.
-        let again = people.iter().any(|ticket| ticket.again.load(Ordering::Acquire));
-        let mut unsure = again || (self.shared.is_some() && cached.is_none());
-        let (mut contested, mut first) = (false, true);
+        // Anybody who stands in a shared line may have been decided already: by a runner that is taken for dead, by one before
+        // it, or by the process that took the request, while it was cut off from Redis.
+        let mut unsure = self.shared.is_some();
         // Who asks with a key that somebody of the same batch has as well, and all whose guards ended.
         let (mut behind, mut freed) = (Vec::new(), Vec::new());
         loop {
@@ -88,7 +83,7 @@ impl Desk {
                 people.append(&mut behind);
             }
             if people.is_empty() {
-                return Served { slot: cached, freed, contested };
+                return Served { slot: cached, freed };
             }
             #[cfg(feature = "simulation")]
             if booking::flaws::has("rerun-not-idempotent") {
@@ -96,12 +91,8 @@ impl Desk {
             }
             if unsure {
                 // A commit that was sent and not heard of may still make its way, so this is asked before every attempt.
-                let unmoved = last.filter(|_| first && !again);
-                match self.resolve(id, &mut people, unmoved).await {
-                    Ok(slot) => {
-                        contested |= std::mem::take(&mut first) && last != Some(slot.version);
-                        cached = Some(slot);
-                    }
+                match self.resolve(id, &mut people, cached.take()).await {
+                    Ok(slot) => cached = Some(slot),
                     Err(_) => {
                         self.stumble(&people, started, &mut pause, &mut trouble).await;
                         continue;
@@ -123,7 +114,7 @@ impl Desk {
                     metrics::counter!("maitred_stale_batches_total").increment(1);
                     stale += 1;
                     // Whoever was faster may have decided some of the same people: a successor that took them for ours.
-                    (unsure, contested) = (true, true);
+                    unsure = true;
                     if stale > 3 {
                         // Not for long: processes that compete for a slot should take turns.
                         tokio::time::sleep(Duration::from_millis(20).mul_f64(chance::within(0.05..1.0)))
@@ -134,17 +125,14 @@ impl Desk {
                 }
                 Err(CommitError::Short(ticket)) => {
                     foregone.insert(ticket, Refusal::InsufficientPoints);
-                    unsure |= self.shared.is_some();
                 }
                 Err(CommitError::Decided(ticket)) => {
-                    unsure |= self.shared.is_some();
                     // What the store cannot tell now is found out in the next attempt.
                     if self.answer_from_log(&mut people, ticket, ticket).await.is_err() {
                         rest(&mut pause).await;
                     }
                 }
                 Err(CommitError::Made(ticket)) => {
-                    unsure |= self.shared.is_some();
                     // Known to be there it is not made again, unless it is somebody else's: then it can never be made.
                     if !made.insert(ticket)
                         && let Some(at) = people.iter().position(|one| one.id() == ticket)
@@ -154,7 +142,6 @@ impl Desk {
                     }
                 }
                 Err(CommitError::KeyUsed(ticket)) => {
-                    unsure |= self.shared.is_some();
                     if self.answer_from_key(&mut people, &mut behind, ticket).await.is_err() {
                         rest(&mut pause).await;
                     }
@@ -194,17 +181,17 @@ impl Desk {
     /// moves the slot on from the version that was read, and then the next attempt is stale. The other way round it could
     /// land in between, and people would be decided twice.
     ///
-    /// A slot that is still at the version `unmoved`, after which everybody here was drawn, has decided none of them.
+    /// A copy of the slot from before will do: what was decided since is in the log, or moves the version on.
     async fn resolve(
         &self,
         id: SlotId,
         people: &mut Vec<Arc<Ticket>>,
-        unmoved: Option<u64>,
+        cached: Option<Slot>,
     ) -> Result<Slot, Error> {
-        let slot = self.store.slot(id).await?;
-        if unmoved == Some(slot.version) {
-            return Ok(slot);
-        }
+        let slot = match cached {
+            Some(slot) => slot,
+            None => self.store.slot(id).await?,
+        };
         self.answer_decided(people).await?;
         Ok(slot)
     }

@@ -193,18 +193,6 @@ async fn whoever_left_is_not_brought_back() {
     assert_eq!(payloads(&batch(&one, &key, 9, None).await), ["2"]);
 }
 
-#[tokio::test]
-async fn whoever_stands_in_a_contested_lane_is_drawn_as_maybe_served() {
-    let server = RedisServer::start();
-    let (lanes, key) = (process(&on(&server)).await, lane("g", "a"));
-    enter_all(&lanes, &key, &[guest(1), guest(2)]).await;
-    assert!(!batch(&lanes, &key, 1, None).await[0].again);
-    let contested = Settlement { contested: true, ..Settlement::default() };
-    assert!(batch(&lanes, &key, 1, Some(&contested)).await[0].again);
-    enter_all(&lanes, &key, &[guest(3)]).await;
-    assert!(!batch(&lanes, &key, 1, Some(&Settlement::default())).await[0].again, "it came after that");
-}
-
 /// A server that was started anew from an old file: its last numbers may have been given out before.
 #[tokio::test]
 async fn a_server_that_has_started_anew_needs_a_new_epoch() {

@@ -24,9 +24,6 @@ const RENEW: Duration = Duration::from_millis(500);
 /// A lane that this version cannot read is left to others for so long.
 const LEAVE_ALONE: Duration = Duration::from_secs(5);
 
-/// A slot whose version is not known.
-const UNKNOWN: &str = "?";
-
 /// What to do with the lane next.
 enum Next {
     /// Nothing, until somebody enters.
@@ -93,23 +90,21 @@ impl Desk {
                 let _ = self.ask(shared, shared.lanes.give_back(&key, None)).await;
                 return Next::Later(LEAVE_ALONE);
             };
-            // A line that has settled nothing yet is new, and so is its slot.
-            let last = note.as_deref().map_or(Some(0), |note| note.parse().ok());
-            let cached = shared.cached(slot, last);
-            let serving = self.serve(slot, people.clone(), cached, drawn_at, last);
+            let cached = shared.cached(slot, note.as_deref());
+            let serving = self.serve(slot, people.clone(), cached, drawn_at);
             let serving = AssertUnwindSafe(serving).catch_unwind();
             let served = tokio::select! {
                 biased;
                 served = serving => served,
                 () = self.keep_lease(shared, &key) => Ok(Served::default()),
             };
-            let Served { slot: slot_now, freed, contested } = served.unwrap_or_else(|_| {
+            let Served { slot: slot_now, freed } = served.unwrap_or_else(|_| {
                 tracing::error!(?slot, people = people.len(), "a batch died");
                 let unanswered = people.iter().filter(|ticket| ticket.answer().is_none());
                 unanswered.for_each(|ticket| self.settle(ticket, Answer::Failed));
-                Served { contested: true, ..Served::default() }
+                Served::default()
             });
-            settlement = Some(Settlement { contested, ..settle(&people, slot_now.as_ref(), freed) });
+            settlement = Some(settle(&people, slot_now.as_ref(), freed));
             if let Some(slot_now) = slot_now {
                 lock(&shared.slots).insert(slot, (Instant::now(), slot_now));
             }
@@ -161,18 +156,22 @@ impl Desk {
 
 impl Shared {
     /// The slot as this process remembers it, if nobody has decided anything since.
-    fn cached(&self, slot: SlotId, last: Option<u64>) -> Option<Slot> {
+    fn cached(&self, slot: SlotId, note: Option<&str>) -> Option<Slot> {
         let (_, cached) = lock(&self.slots).remove(&slot)?;
-        (last == Some(cached.version)).then_some(cached)
+        (note == Some(version(&cached).as_str())).then_some(cached)
     }
+}
+
+/// What whoever draws next is told of the slot.
+fn version(slot: &Slot) -> String {
+    slot.version.to_string()
 }
 
 /// How a batch ended, for the line and for the processes that wait.
 fn settle(people: &[Arc<Ticket>], slot: Option<&Slot>, freed: Vec<Name>) -> Settlement {
     let mut settlement = Settlement {
         keep: AFTER_SUCCESS,
-        // What whoever draws next is told of the slot: its version.
-        note: slot.map_or_else(|| UNKNOWN.to_owned(), |slot| slot.version.to_string()),
+        note: slot.map(version).unwrap_or_default(),
         decided: people.iter().filter(|ticket| !ticket.command.action.is_owners()).count(),
         ..Settlement::default()
     };
