@@ -179,6 +179,10 @@ fn search(
 }
 
 fn progress(done: usize, all: u64) {
+    // A log is not a place for a bar that moves.
+    if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        return;
+    }
     let all = usize::try_from(all).unwrap_or(usize::MAX).max(1);
     let filled = done * 40 / all;
     let bar = format!("\r[{}{}] {done}/{all}", "#".repeat(filled), "-".repeat(40 - filled.min(40)));
