@@ -3,7 +3,7 @@
 //!
 //! It knows nothing of HTTP. Whoever enters gets a [`Ticket`] and may wait on it or come back.
 //!
-//! Lines are kept in this process, or in Redis where several processes share them ([`shared`]). While Redis is away,
+//! Lines are kept in this process, or in Redis where several processes share them (`shared`). While Redis is away,
 //! each process goes on with lines of its own.
 
 mod guards;
