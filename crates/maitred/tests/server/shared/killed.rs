@@ -7,7 +7,7 @@ use super::cluster::{Cluster, places, slot};
 use super::load::{Crowd, Load, rounds};
 use crate::crowd::eventually;
 
-const CAPACITY: u32 = 1_500;
+const CAPACITY: u32 = 2_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thirty_runners_die() {
@@ -19,7 +19,7 @@ async fn thirty_runners_die() {
 async fn runners_die(kills: usize) {
     let mut cluster = Cluster::start().await;
     let noon = slot(cluster.venue(places(CAPACITY)).await, 0);
-    let people = cluster.people(8_000).await;
+    let people = cluster.people(16_000).await;
     let database = cluster.database.connect().await;
     let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 20 });
     let mut pauses = Vec::new();
