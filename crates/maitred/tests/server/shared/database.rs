@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::cluster::{Cluster, places, slot};
+use super::cluster::{Cluster, MEMBERS, places, slot};
 use super::load::{Crowd, Load, rounds};
+use crate::crowd::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgresql_is_killed_under_load() {
@@ -31,6 +32,10 @@ async fn postgresql_is_killed(kills: usize) {
         cluster.restart_postgres();
         load.flowed(struck, Instant::now()).await;
         cluster.all_are(200, "ready").await;
+        // Or a busy machine has ever more people to answer from one kill to the next.
+        for member in 0..MEMBERS {
+            eventually("few wait", async || cluster.metric(member, "maitred_waiting").await < 20.0).await;
+        }
     }
     load.flows().await;
     let visits = load.ended().await;
