@@ -28,7 +28,8 @@ async fn postgresql_is_killed(kills: usize) {
         cluster.kill_postgres();
         drop(jam);
         cluster.all_are(503, "").await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        // Longer than those in line wait before they are let go.
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
         cluster.restart_postgres();
         load.flowed(struck, Instant::now()).await;
         cluster.all_are(200, "ready").await;
