@@ -529,9 +529,11 @@ impl Auditor {
     }
 
     fn is_lost(&self, ticket: u128, taken: &Taken) -> bool {
-        let open = !self.log.contains_key(&ticket) && !self.told.contains_key(&ticket);
+        // Whoever left has left, heard or unheard.
+        let over =
+            self.log.contains_key(&ticket) || self.told.contains_key(&ticket) || self.left.contains(&ticket);
         // Lines of a process die with it; those of Redis do not, unless Redis has lost them and nobody was left to tell.
         let outlives = self.shared && taken.epoch.is_multiple_of(2) && !self.disturbed;
-        open && (outlives || !self.ended.contains(&taken.process))
+        !over && (outlives || !self.ended.contains(&taken.process))
     }
 }

@@ -30,7 +30,7 @@ pub struct Ticket {
     pub(super) life: AtomicU32,
     /// It is being decided by this process.
     pub(super) in_hand: AtomicBool,
-    /// It has stood elsewhere before, so it may have been decided.
+    /// It has stood in another line before: its number tells nothing about the one in which it stands.
     pub(super) again: AtomicBool,
     answer: OnceLock<Answer>,
     /// Those who wait in the call are let go.

@@ -124,10 +124,8 @@ impl Desk {
 
     /// The tickets of those who were drawn; `None` if one of them is beyond this version.
     fn adopt(&self, shared: &Shared, slot: SlotId, people: Vec<Drawee>) -> Option<Vec<Arc<Ticket>>> {
-        // A server that this process has not known since before may be an older copy, with people in line who were served.
-        let (floor, moved) = (shared.floor.load(Ordering::Acquire), shared.has_moved());
         let mut adopted = Vec::with_capacity(people.len());
-        for Drawee { place, payload, again } in people {
+        for Drawee { place, payload, .. } in people {
             let id = ticket(slot, place);
             let ticket = match self.tickets.get(id) {
                 Some(ticket) => ticket,
@@ -142,10 +140,10 @@ impl Desk {
                     }
                 }
             };
-            ticket.in_hand.store(true, Ordering::Release);
-            ticket.again.fetch_or(again || moved || place.epoch < floor, Ordering::AcqRel);
             adopted.push(ticket);
         }
+        // Only now is it certain that all of them are served.
+        adopted.iter().for_each(|ticket| ticket.in_hand.store(true, Ordering::Release));
         #[cfg(feature = "simulation")]
         if booking::flaws::has("order-by-arrival") {
             adopted.sort_by_key(|ticket| (!ticket.command.action.is_owners(), ticket.origin.is_some()));
