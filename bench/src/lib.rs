@@ -1,9 +1,11 @@
 //! What the measurements share: the rows they write, the load they send, the figures they read.
 
+pub mod contest;
 pub mod load;
 pub mod machine;
 pub mod raw;
 pub mod rows;
+pub mod served;
 
 /// A measurement that cannot be made says why.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -11,27 +11,27 @@
 //! and beside that the calls to Redis for each reservation, and the processor time for each (server, Redis and PostgreSQL
 //! together) with 100 and with 20,000 people in line. PostgreSQL and Redis are started on private ports.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use bench::contest::{self, Contender};
 use bench::load::closed_loop;
 use bench::rows::{book, scattered, settings};
+use bench::served::{self, Served, requests, slot};
 use bench::{Result, machine, median};
-use booking::{PersonId, SlotId};
+use booking::PersonId;
 use fairlane::lane::Bounds;
 use fairlane::{Client, RedisConfig};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use maitred::admission::Keys;
 use maitred::clock::Clock;
 use maitred::config::{Config, Flags};
 use maitred::desk::{Answer, Desk, Limits, Wish};
 use maitred::server::{Server, open};
-use maitred::signing::{Claims, Signer};
+use maitred::signing::Signer;
 use maitred::venues::Venues;
 use store::Store;
 use store::postgres::Options;
@@ -79,9 +79,6 @@ fn everything() -> Result<()> {
     in_line(&world)
 }
 
-/// A contender: its name, which others it is compared with (the raw limit, itself without batches), and how it is run.
-type Contender<'a> = (&'static str, Option<(usize, usize)>, Box<dyn Fn() -> Result<f64> + 'a>);
-
 fn throughput(world: &World, only: &str) -> Result<()> {
     let desk = |batch, people, in_line| Ok(world.through_desk(batch, people, in_line)?.0);
     let http =
@@ -98,36 +95,7 @@ fn throughput(world: &World, only: &str) -> Result<()> {
         ("HTTP, one process, 256 clients, batch size 1", None, Box::new(|| http(1, 1, FEW, 256))),
         ("HTTP, three processes, 256 clients, batch size 1", None, Box::new(|| http(3, 1, FEW, 256))),
     ];
-    let mut rates: [Vec<f64>; 10] = Default::default();
-    for round in 0..ROUNDS {
-        for turn in 0..contenders.len() {
-            let n = (turn + round) % contenders.len();
-            if contenders[n].0.contains(only) {
-                rates[n].push(contenders[n].2()?);
-            }
-        }
-    }
-    if !only.is_empty() {
-        for ((name, ..), rates) in contenders.iter().zip(&rates).filter(|(_, rates)| !rates.is_empty()) {
-            println!("{name}: {rates:.0?}");
-        }
-        return Ok(());
-    }
-    let spread = |rates: &[f64]| rates.iter().fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
-    let medians = rates.each_mut().map(|rates| median(rates));
-    println!(
-        "| durable reservations on one hot slot | a second (median) | spread | of raw | against batch size 1 |"
-    );
-    println!("| --- | ---: | ---: | ---: | ---: |");
-    for (((name, beside, _), rates), median) in contenders.iter().zip(&rates).zip(medians) {
-        let (low, high) = spread(rates);
-        let (of_raw, times) = beside.map_or_else(Default::default, |(raw, single)| {
-            let of_raw = format!("{:.0} %", 100.0 * median / medians[raw]);
-            (of_raw, format!("{:.1} ×", median / medians[single]))
-        });
-        println!("| {name} | {median:.0} | {low:.0}–{high:.0} | {of_raw} | {times} |");
-    }
-    Ok(())
+    contest::run(&contenders, ROUNDS, only)
 }
 
 /// Whether a long line costs more than a short one.
@@ -274,11 +242,13 @@ impl World {
 
     fn through_http(&self, processes: usize, batch: usize, people: u64, connections: usize) -> Result<f64> {
         let (url, store) = self.database()?;
-        let servers: Vec<_> =
-            (0..processes).map(|_| Served::start(&url, &self.redis.url(), batch)).collect::<Result<_>>()?;
+        let servers: Vec<_> = (0..processes)
+            .map(|_| Served::start(&["--serve", &url, &self.redis.url(), &batch.to_string()]))
+            .collect::<Result<_>>()?;
         let addresses: Vec<_> = servers.iter().map(|server| server.address).collect();
         let calls = self.calls();
-        let load = closed_loop(&addresses, connections, requests(people)?, 201);
+        let load =
+            closed_loop(&addresses, connections, requests(&Signer::from_text(KEY)?, people, "wait=10")?, 201);
         let outcome = self.runtime.block_on(load)?;
         let calls = (self.calls() - calls) as f64 / people as f64;
         let stored = self.runtime.block_on(store.slot(slot()?))?.holders().count();
@@ -293,16 +263,6 @@ impl World {
     }
 }
 
-/// Tomorrow at noon.
-fn slot() -> Result<SlotId> {
-    let tomorrow = (Timestamp::now() + SignedDuration::from_hours(24)).to_zoned(seoul()?).date();
-    SlotId::new(booking::VenueId(1), tomorrow, jiff::civil::time(12, 0, 0, 0)).ok_or_else(|| "no slot".into())
-}
-
-fn seoul() -> Result<jiff::tz::TimeZone> {
-    Ok(jiff::tz::TimeZone::get("Asia/Seoul")?)
-}
-
 /// Debian keeps it beside the server.
 fn pgbench() -> Result<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql")?.flatten();
@@ -310,32 +270,6 @@ fn pgbench() -> Result<PathBuf> {
     found.retain(|path| path.exists());
     found.sort();
     found.pop().ok_or_else(|| "pgbench is missing; it comes with Debian's postgresql".into())
-}
-
-/// A server in a process of its own, ended by its id.
-struct Served {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Served {
-    fn start(database: &str, redis: &str, batch: usize) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["--serve", database, redis, &batch.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { address: line.trim().parse()?, process })
-    }
 }
 
 async fn serve(database: &str, redis: &str, batch: usize) -> Result<()> {
@@ -350,27 +284,5 @@ async fn serve(database: &str, redis: &str, batch: usize) -> Result<()> {
     config.database_connections = CONNECTIONS;
     config.token.signing_key = Some(KEY.to_owned());
     let server = Server::start(&config, open(&config).await?, Clock::System).await?;
-    println!("{}", server.address());
-    // Until whoever started it closes the pipe, or kills it.
-    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
-    server.stop().await;
-    Ok(())
-}
-
-/// Requests of so many different guests for the hot slot.
-fn requests(people: u64) -> Result<Arc<[Vec<u8>]>> {
-    let (signer, date) = (Signer::from_text(KEY)?, slot()?.date());
-    let exp = Timestamp::now().as_second() + 3_600;
-    let body =
-        format!(r#"{{"venueId":"1","date":"{date}","time":"12:00","partySize":2,"payment":"deposit"}}"#);
-    let request = |n: u64| {
-        let token = signer.sign(&Claims { sub: PersonId(scattered(n)), name: "Kim Guest".into(), exp });
-        format!(
-            "POST /api/reservations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nprefer: wait=10\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .into_bytes()
-    };
-    Ok((0..people).map(request).collect())
+    served::serve(server).await
 }

@@ -9,26 +9,24 @@
 //!
 //! and beside that the memory of a ticket in line and the latency of a request on an idle lane.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bench::contest::{self, Contender};
 use bench::load::{Connection, closed_loop};
 use bench::raw::by_rusqlite;
 use bench::rows::{batches_of, book, scattered, settings};
-use bench::{Result, machine, median};
+use bench::served::{self, Served, requests, slot};
+use bench::{Result, machine};
 use booking::{PersonId, SlotId};
 use fairlane::lane::Bounds;
-use jiff::{SignedDuration, Timestamp};
 use maitred::admission::Keys;
 use maitred::clock::Clock;
 use maitred::config::{Config, Flags};
 use maitred::desk::{Answer, Desk, Limits, Wish};
 use maitred::server::{Server, open_store};
-use maitred::signing::{Claims, Signer};
+use maitred::signing::Signer;
 use maitred::venues::Venues;
 use store::Store;
 
@@ -64,9 +62,6 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-/// A contender: its name, which others it is compared with (the raw limit, itself without batches), and how it is run.
-type Contender<'a> = (&'static str, Option<(usize, usize)>, Box<dyn Fn() -> Result<f64> + 'a>);
-
 fn throughput(runtime: &tokio::runtime::Runtime, only: &str) -> Result<()> {
     let (of_256, of_1024) = (batches_of(256, MANY / 256), batches_of(1_024, MANY / 1_024));
     let raw = |batches: &[bench::rows::Written]| {
@@ -88,36 +83,7 @@ fn throughput(runtime: &tokio::runtime::Runtime, only: &str) -> Result<()> {
         ("HTTP, 256 connections, batch size 1", None, Box::new(|| http(1, FEW, 256))),
         ("HTTP, 1,024 connections, batch size 1", None, Box::new(|| http(1, FEW, 1_024))),
     ];
-    let mut rates: [Vec<f64>; 9] = Default::default();
-    for round in 0..ROUNDS {
-        for turn in 0..contenders.len() {
-            let n = (turn + round) % contenders.len();
-            if contenders[n].0.contains(only) {
-                rates[n].push(contenders[n].2()?);
-            }
-        }
-    }
-    if !only.is_empty() {
-        for ((name, ..), rates) in contenders.iter().zip(&rates).filter(|(_, rates)| !rates.is_empty()) {
-            println!("{name}: {rates:.0?}");
-        }
-        return Ok(());
-    }
-    let spread = |rates: &[f64]| rates.iter().fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
-    let medians = rates.each_mut().map(|rates| median(rates));
-    println!(
-        "| durable reservations on one hot slot | a second (median) | spread | of raw | against batch size 1 |"
-    );
-    println!("| --- | ---: | ---: | ---: | ---: |");
-    for (((name, beside, _), rates), median) in contenders.iter().zip(&rates).zip(medians) {
-        let (low, high) = spread(rates);
-        let (of_raw, times) = beside.map_or_else(Default::default, |(raw, single)| {
-            let of_raw = format!("{:.0} %", 100.0 * median / medians[raw]);
-            (of_raw, format!("{:.1} ×", median / medians[single]))
-        });
-        println!("| {name} | {median:.0} | {low:.0}–{high:.0} | {of_raw} | {times} |");
-    }
-    Ok(())
+    contest::run(&contenders, ROUNDS, only)
 }
 
 /// A folder with a database that has one venue that never sells out.
@@ -129,18 +95,11 @@ fn venue_folder(runtime: &tokio::runtime::Runtime) -> Result<tempfile::TempDir> 
     Ok(folder)
 }
 
-/// Tomorrow at noon.
-fn slot(store_venue: &booking::Venue) -> Result<SlotId> {
-    let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
-    let date = store_venue.settings.time_zone.zone().to_datetime(tomorrow).date();
-    SlotId::new(store_venue.id, date, jiff::civil::time(12, 0, 0, 0)).ok_or_else(|| "no such slot".into())
-}
-
 async fn through_desk(batch: usize, people: u64, in_line: u64) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let store = Arc::new(open_store(folder.path())?);
-    let venue = store.add_venue(settings()?, vec![], vec![]).await?;
-    let slot = slot(&venue)?;
+    store.add_venue(settings()?, vec![], vec![]).await?;
+    let slot = slot()?;
     let venues = Arc::new(Venues::new(store.clone()));
     let bounds = Bounds { lane: 200_000, total: 200_000, batch };
     let limits = Limits { bounds, runners: 16 };
@@ -188,18 +147,10 @@ async fn check(store: &Store, answered: u64, people: u64, slot: SlotId) -> Resul
     Err(format!("{people} asked, {answered} were answered, {stored} are stored").into())
 }
 
-/// A server in a process of its own, ended by its id.
-struct Served {
-    process: Child,
-    address: SocketAddr,
+/// A server in a process of its own, over a folder of its own.
+struct Embedded {
+    server: Served,
     folder: tempfile::TempDir,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 async fn serve(folder: &Path, batch: usize) -> Result<()> {
@@ -207,48 +158,19 @@ async fn serve(folder: &Path, batch: usize) -> Result<()> {
     let mut config = Config::load(&flags)?;
     config.lane.max_batch = batch;
     let server = Server::start(&config, open_store(folder)?, Clock::System).await?;
-    println!("{}", server.address());
-    // Until whoever started it closes the pipe, or kills it.
-    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
-    server.stop().await;
-    Ok(())
+    served::serve(server).await
 }
 
-impl Served {
+impl Embedded {
     fn start(runtime: &tokio::runtime::Runtime, batch: usize) -> Result<Self> {
         let folder = venue_folder(runtime)?;
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg("--serve")
-            .arg(folder.path())
-            .arg(batch.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { address: line.trim().parse()?, process, folder })
+        let path = folder.path().to_str().ok_or("the folder has no name in UTF-8")?;
+        let server = Served::start(&["--serve", path, &batch.to_string()])?;
+        Ok(Self { server, folder })
     }
 
-    /// Requests of so many different guests for the hot slot.
     fn requests(&self, people: u64, prefer: &str) -> Result<Arc<[Vec<u8>]>> {
-        let signer = Signer::kept_in(self.folder.path())?;
-        let date = (Timestamp::now() + SignedDuration::from_hours(24))
-            .to_zoned(jiff::tz::TimeZone::get("Asia/Seoul")?);
-        let date = date.date();
-        let exp = Timestamp::now().as_second() + 3_600;
-        let body =
-            format!(r#"{{"venueId":"1","date":"{date}","time":"12:00","partySize":2,"payment":"deposit"}}"#);
-        let request = |n: u64| {
-            let token = signer.sign(&Claims { sub: PersonId(scattered(n)), name: "Kim Guest".into(), exp });
-            format!(
-                "POST /api/reservations HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\nprefer: {prefer}\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                self.address,
-                body.len()
-            )
-            .into_bytes()
-        };
-        Ok((0..people).map(request).collect())
+        requests(&Signer::kept_in(self.folder.path())?, people, prefer)
     }
 }
 
@@ -258,14 +180,14 @@ fn through_http(
     people: u64,
     connections: usize,
 ) -> Result<f64> {
-    let server = Served::start(runtime, batch)?;
+    let server = Embedded::start(runtime, batch)?;
     let requests = server.requests(people, "wait=10")?;
-    let before = machine::processor_time(server.process.id())?;
-    let outcome = runtime.block_on(closed_loop(&[server.address], connections, requests, 201))?;
+    let before = machine::processor_time(server.server.id())?;
+    let outcome = runtime.block_on(closed_loop(&[server.server.address], connections, requests, 201))?;
     if outcome.others > 0 {
         return Err(format!("{} answers were not 201", outcome.others).into());
     }
-    let used = machine::processor_time(server.process.id())? - before;
+    let used = machine::processor_time(server.server.id())? - before;
     let each = used.as_secs_f64() * 1e6 / outcome.expected as f64;
     eprintln!(
         "  (HTTP, {connections} connections, batches of {batch}: {each:.1} µs of processor time each in the server)"
@@ -275,17 +197,17 @@ fn through_http(
 
 /// What a ticket in line takes: the file is held by somebody else, so nobody is decided.
 fn memory(runtime: &tokio::runtime::Runtime) -> Result<()> {
-    let server = Served::start(runtime, 1_024)?;
+    let server = Embedded::start(runtime, 1_024)?;
     // The first ones pay for what every server needs once.
     let warm_up = server.requests(512, "wait=10")?;
-    runtime.block_on(closed_loop(&[server.address], 64, warm_up, 201))?;
+    runtime.block_on(closed_loop(&[server.server.address], 64, warm_up, 201))?;
     let blocker = rusqlite::Connection::open(server.folder.path().join("maitred.db"))?;
     blocker.execute_batch("BEGIN IMMEDIATE")?;
     let requests = server.requests(IN_LINE + 512, "wait=0")?;
-    let before = machine::resident(server.process.id())?;
+    let before = machine::resident(server.server.id())?;
     let outcome =
-        runtime.block_on(closed_loop(&[server.address], 64, requests[512..].to_vec().into(), 202))?;
-    let after = machine::resident(server.process.id())?;
+        runtime.block_on(closed_loop(&[server.server.address], 64, requests[512..].to_vec().into(), 202))?;
+    let after = machine::resident(server.server.id())?;
     if outcome.others > 0 {
         return Err(format!("{} answers were not 202", outcome.others).into());
     }
@@ -297,13 +219,13 @@ fn memory(runtime: &tokio::runtime::Runtime) -> Result<()> {
 /// One request at a time on an idle lane, beside a request that does nothing and a sync of the same disk.
 fn latency(runtime: &tokio::runtime::Runtime) -> Result<()> {
     const TIMES: u64 = 2_000;
-    let server = Served::start(runtime, 1_024)?;
+    let server = Embedded::start(runtime, 1_024)?;
     let book = server.requests(TIMES, "wait=10")?;
-    let live = format!("GET /health/live HTTP/1.1\r\nhost: {}\r\n\r\n", server.address).into_bytes();
+    let live = format!("GET /health/live HTTP/1.1\r\nhost: {}\r\n\r\n", server.server.address).into_bytes();
     let file = server.folder.path().join("sync");
     let (mut booked, mut lived, mut synced) = (Vec::new(), Vec::new(), Vec::new());
     runtime.block_on(async {
-        let mut connection = Connection::open(server.address).await?;
+        let mut connection = Connection::open(server.server.address).await?;
         let mut file = std::fs::File::create(file)?;
         for request in book.iter() {
             let start = Instant::now();

@@ -14,7 +14,7 @@ async fn the_clock_of_one_server_jumps() {
     let venue = cluster.venue(places(100_000)).await;
     let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
     let noon = slots[0];
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let load = Load::start(&cluster, Crowd { people, slots, rate: 130, payers: 10 });
     load.flows().await;
     // The one that runs a line: its clock is the one that could do harm.

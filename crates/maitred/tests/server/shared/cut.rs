@@ -41,20 +41,17 @@ async fn is(cluster: &Cluster, member: usize, status: u16, word: &str) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_server_is_cut_off_from_redis_and_then_hears_nothing() {
-    let (cluster, load) = under_load(4_000).await;
+/// Cuts a server off, then lets it hear nothing; both times it shows how it is, the others go on, and it comes back.
+async fn silenced(cluster: &Cluster, load: &Load, way: &Proxy, shown: (u16, &str)) {
     for half_open in [false, true] {
         load.flows().await;
         let struck = Instant::now();
-        let way = cluster.way_to_redis(1);
         if half_open {
             way.hold(true)
         } else {
             way.cut()
         }
-        is(&cluster, 1, 200, "degraded").await;
-        // The others go on sharing.
+        is(cluster, 1, shown.0, shown.1).await;
         assert_eq!(cluster.ready(0).await, (200, "ready".into()));
         tokio::time::sleep(SILENCE.saturating_sub(struck.elapsed())).await;
         way.hold(false);
@@ -62,6 +59,12 @@ async fn one_server_is_cut_off_from_redis_and_then_hears_nothing() {
         load.flowed(struck, Instant::now()).await;
         cluster.all_are(200, "ready").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_server_is_cut_off_from_redis_and_then_hears_nothing() {
+    let (cluster, load) = under_load(20_000).await;
+    silenced(&cluster, &load, cluster.way_to_redis(1), (200, "degraded")).await;
     let (_, findings) = recovered(&cluster, load).await;
     assert!(findings.epochs > 1, "void: nobody stood in a line of the server's own");
     assert_eq!(findings.inversions, 0);
@@ -69,24 +72,8 @@ async fn one_server_is_cut_off_from_redis_and_then_hears_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_server_is_cut_off_from_postgresql_and_then_hears_nothing() {
-    let (cluster, load) = under_load(4_000).await;
-    for half_open in [false, true] {
-        load.flows().await;
-        let struck = Instant::now();
-        let way = cluster.proxy(1);
-        if half_open {
-            way.hold(true)
-        } else {
-            way.cut()
-        }
-        is(&cluster, 1, 503, "").await;
-        assert_eq!(cluster.ready(0).await, (200, "ready".into()));
-        tokio::time::sleep(SILENCE.saturating_sub(struck.elapsed())).await;
-        way.hold(false);
-        way.mend();
-        load.flowed(struck, Instant::now()).await;
-        cluster.all_are(200, "ready").await;
-    }
+    let (cluster, load) = under_load(20_000).await;
+    silenced(&cluster, &load, cluster.proxy(1), (503, "")).await;
     let (visits, _) = recovered(&cluster, load).await;
     let put_off = visits.iter().flat_map(|visit| &visit.log).filter(|told| told.status == Some(503));
     assert!(put_off.count() > 0, "void: nobody was put off");
@@ -95,7 +82,7 @@ async fn one_server_is_cut_off_from_postgresql_and_then_hears_nothing() {
 /// Every so-manieth commit happens, and nobody is told; the connection is gone. The same for what is asked of Redis.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_are_lost() {
-    let (cluster, load) = under_load(4_000).await;
+    let (cluster, load) = under_load(20_000).await;
     let ways: Vec<(&Proxy, &[u8])> = (0..MEMBERS)
         .flat_map(|member| {
             [(cluster.proxy(member), &b"COMMIT\0"[..]), (cluster.way_to_redis(member), &b"EVALSHA"[..])]

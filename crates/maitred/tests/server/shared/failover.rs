@@ -15,7 +15,7 @@ async fn redis_fails_over_to_an_older_copy() {
     let venue = cluster.venue(places(100_000)).await;
     let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
     let noon = slots[0];
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let load = Load::start(&cluster, Crowd { people, slots, rate: 130, payers: 20 });
     load.flows().await;
 

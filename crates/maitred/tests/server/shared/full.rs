@@ -23,7 +23,7 @@ async fn the_disk_of_postgresql_is_full() {
     let cluster = Cluster::over_postgres(|| Postgres::within(folder.path(), &settings)).await;
     let venue = cluster.venue(places(100_000)).await;
     let slots: Vec<_> = (0..3).map(|n| slot(venue, n)).collect();
-    let people = cluster.people(6_000).await;
+    let people = cluster.people(20_000).await;
     let load = Load::start(&cluster, Crowd { people, slots, rate: 130, payers: 20 });
     load.flows().await;
 

@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(5);
 
 async fn under_load(cluster: &Cluster) -> (Load, SlotId) {
     let noon = slot(cluster.venue(places(100_000)).await, 0);
-    let people = cluster.people(4_000).await;
+    let people = cluster.people(20_000).await;
     let load = Load::start(cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 20 });
     load.flows().await;
     (load, noon)

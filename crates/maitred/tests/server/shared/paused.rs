@@ -12,6 +12,24 @@ use crate::crowd::eventually;
 /// Longer than a lease, and than what its successor needs.
 const SLEEP: Duration = Duration::from_secs(4);
 
+/// Three servers under load on one slot.
+async fn under_load() -> (Cluster, Load, SlotId) {
+    let cluster = Cluster::with_own_postgres().await;
+    let noon = slot(cluster.venue(places(10_000)).await, 0);
+    let people = cluster.people(20_000).await;
+    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
+    load.flows().await;
+    (cluster, load, noon)
+}
+
+/// Load flowed all the time, goes on, and nothing is wrong.
+async fn recovered(cluster: &Cluster, load: Load, struck: Instant) {
+    load.flowed(struck, Instant::now()).await;
+    load.flows().await;
+    let visits = load.ended().await;
+    cluster.audit(&visits).await.clean().in_order();
+}
+
 /// Lets the runner of a line fall asleep just when it has sent a batch, which is kept back; who it was.
 async fn asleep_with_a_batch(cluster: &mut Cluster, slot: SlotId) -> usize {
     for _ in 0..50 {
@@ -38,13 +56,8 @@ async fn asleep_with_a_batch(cluster: &mut Cluster, slot: SlotId) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_arrives_after_the_lease_is_refused() {
-    let mut cluster = Cluster::with_own_postgres().await;
-    let noon = slot(cluster.venue(places(10_000)).await, 0);
-    let people = cluster.people(20_000).await;
+    let (mut cluster, load, noon) = under_load().await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
-    load.flows().await;
-
     let struck = Instant::now();
     let sleeper = asleep_with_a_batch(&mut cluster, noon).await;
     let (stood, refused) = (database.version(noon).await, database.refused_batches().await);
@@ -54,21 +67,13 @@ async fn a_batch_that_arrives_after_the_lease_is_refused() {
     cluster.proxy(sleeper).release();
     eventually("the late batch is refused", async || database.refused_batches().await > refused).await;
     cluster.thaw(sleeper);
-    load.flowed(struck, Instant::now()).await;
-    load.flows().await;
-    let visits = load.ended().await;
-    cluster.audit(&visits).await.clean().in_order();
+    recovered(&cluster, load, struck).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
-    let mut cluster = Cluster::with_own_postgres().await;
-    let noon = slot(cluster.venue(places(10_000)).await, 0);
-    let people = cluster.people(20_000).await;
+    let (mut cluster, load, noon) = under_load().await;
     let database = cluster.database.connect().await;
-    let load = Load::start(&cluster, Crowd { people, slots: vec![noon], rate: 130, payers: 0 });
-    load.flows().await;
-
     let struck = Instant::now();
     let sleeper = asleep_with_a_batch(&mut cluster, noon).await;
     let stood = database.version(noon).await;
@@ -77,8 +82,5 @@ async fn a_batch_that_is_stored_while_its_runner_sleeps_is_not_decided_again() {
     tokio::time::sleep(SLEEP).await;
     assert!(database.version(noon).await > stood + 1, "void: nobody took the line over");
     cluster.thaw(sleeper);
-    load.flowed(struck, Instant::now()).await;
-    load.flows().await;
-    let visits = load.ended().await;
-    cluster.audit(&visits).await.clean().in_order();
+    recovered(&cluster, load, struck).await;
 }

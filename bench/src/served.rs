@@ -1,0 +1,80 @@
+//! A server in a process of its own, and what it is asked.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use booking::{PersonId, SlotId, VenueId};
+use jiff::{SignedDuration, Timestamp};
+use maitred::server::Server;
+use maitred::signing::{Claims, Signer};
+
+use crate::Result;
+use crate::rows::scattered;
+
+/// This program started once more, as a server; ended by its id.
+pub struct Served {
+    process: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Served {
+    /// Starts this program with these arguments, which make it [`serve`].
+    pub fn start(arguments: &[&str]) -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        Ok(Self { address: line.trim().parse()?, process })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+/// Says where the server listens, and serves until whoever started this program closes the pipe, or kills it.
+pub async fn serve(server: Server) -> Result<()> {
+    println!("{}", server.address());
+    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
+    server.stop().await;
+    Ok(())
+}
+
+/// The hot slot: tomorrow at noon, at the first venue.
+pub fn slot() -> Result<SlotId> {
+    let seoul = jiff::tz::TimeZone::get("Asia/Seoul")?;
+    let tomorrow = (Timestamp::now() + SignedDuration::from_hours(24)).to_zoned(seoul).date();
+    SlotId::new(VenueId(1), tomorrow, jiff::civil::time(12, 0, 0, 0)).ok_or_else(|| "no such slot".into())
+}
+
+/// Requests of so many different guests for the hot slot.
+pub fn requests(signer: &Signer, people: u64, prefer: &str) -> Result<Arc<[Vec<u8>]>> {
+    let date = slot()?.date();
+    let exp = Timestamp::now().as_second() + 3_600;
+    let body =
+        format!(r#"{{"venueId":"1","date":"{date}","time":"12:00","partySize":2,"payment":"deposit"}}"#);
+    let request = |n: u64| {
+        let token = signer.sign(&Claims { sub: PersonId(scattered(n)), name: "Kim Guest".into(), exp });
+        format!(
+            "POST /api/reservations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nprefer: {prefer}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes()
+    };
+    Ok((0..people).map(request).collect())
+}
