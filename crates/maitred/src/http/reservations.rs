@@ -301,7 +301,7 @@ pub async fn own(
 }
 
 /// One of one's own reservations.
-#[utoipa::path(get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/reservations/{id}", operation_id = "reservation", tag = "reservations", params(("id" = String, Path)),
     responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody)))]
 pub async fn one(
     State(app): State<Arc<App>>,

@@ -22,7 +22,7 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<List<VenueVi
 }
 
 /// One venue.
-#[utoipa::path(get, path = "/api/venues/{id}", tag = "venues", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/venues/{id}", operation_id = "venue", tag = "venues", params(("id" = String, Path)),
     responses((status = 200, body = VenueView), (status = 404, body = ProblemBody)))]
 pub async fn one(State(app): State<Arc<App>>, Id(id): Id<VenueId>) -> Result<axum::Json<VenueView>, Problem> {
     Ok(axum::Json(VenueView::from(venue(&app, id).await?.as_ref())))
