@@ -13,6 +13,7 @@ pub mod names;
 pub mod policy;
 pub mod reservation;
 pub mod slot;
+pub mod terms;
 pub mod venue;
 pub mod wallet;
 

@@ -12,10 +12,12 @@ mod problem;
 mod reservations;
 mod server;
 mod staff;
+mod terms;
 mod tickets;
 mod venues;
 mod views;
 mod wallet;
+mod web;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +91,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Api::openapi())
         .routes(routes!(accounts::sign_up))
         .routes(routes!(accounts::sign_in))
+        .routes(routes!(accounts::own))
         .routes(routes!(venues::list, staff::add_venue))
         .routes(routes!(venues::one, staff::change_venue))
         .routes(routes!(venues::menu, staff::set_menu))
@@ -98,6 +101,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(availability::dates))
         .routes(routes!(reservations::book, reservations::own))
         .routes(routes!(reservations::one, managing::change))
+        .routes(routes!(terms::terms))
         .routes(routes!(managing::pay))
         .routes(routes!(managing::cancel))
         .routes(routes!(managing::complete))
@@ -129,7 +133,7 @@ pub fn router(app: Arc<App>) -> Router {
 /// What is the same for every address: problems for what is not there, for a panic, and in the reader's language.
 fn around<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {
     router
-        .fallback(|| async { Problem::not_found("page") })
+        .fallback(web::page)
         .method_not_allowed_fallback(|| async {
             let (en, ko) =
                 ("This address does not take that method; see Allow.", "지원하지 않는 메서드입니다.");

@@ -21,6 +21,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/accounts/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who one is, and which venues one runs. */
+        get: operations["myself"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/reservations": {
         parameters: {
             query?: never;
@@ -139,6 +156,23 @@ export interface paths {
         put?: never;
         /** Hand out a refund that waits for the staff. */
         post: operations["refund"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/reservations/{id}/terms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What cancelling a reservation, or changing its party, would mean now. Another time costs the same. */
+        get: operations["terms"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -455,12 +489,39 @@ export interface components {
             time: string;
             venueId: string;
         };
+        /** @description What cancelling now brings back. */
+        CancelTerms: {
+            /** @description Whether the venue hands it out by hand. */
+            byStaff: boolean;
+            /** Format: int32 */
+            percent: number;
+            /** Format: int64 */
+            refund: number;
+        };
         /** @description What to change. */
         ChangeRequest: {
             date?: string | null;
             /** Format: int32 */
             partySize?: number | null;
             time?: string | null;
+        };
+        /** @description What changing now costs or brings back. */
+        ChangeTerms: {
+            /**
+             * Format: int64
+             * @description What is paid at once.
+             */
+            costs: number;
+            /**
+             * Format: int64
+             * @description What stays with the venue.
+             */
+            forfeited: number;
+            /**
+             * Format: int64
+             * @description What comes back at once.
+             */
+            refund: number;
         };
         /** @description How much to charge. */
         Charge: {
@@ -654,6 +715,13 @@ export interface components {
         };
         /** @enum {string} */
         Method: "points";
+        /** @description Who is signed in. */
+        Myself: {
+            id: string;
+            name: string;
+            /** @description The venues that they run. */
+            runs: string[];
+        };
         /** @description Something for the menu. */
         NewItem: {
             name: string;
@@ -826,6 +894,11 @@ export interface components {
         Tables: {
             tables: components["schemas"]["Table"][];
         };
+        /** @description What it would mean, in won. */
+        Terms: {
+            cancel: components["schemas"]["CancelTerms"];
+            change?: components["schemas"]["ChangeTerms"] | null;
+        };
         /** @description A place in line, and what has become of it. */
         Ticket: {
             /** @description How many people are ahead. */
@@ -969,6 +1042,33 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    myself: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Myself"];
+                };
+            };
+            401: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1376,6 +1476,46 @@ export interface operations {
                 };
             };
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    terms: {
+        parameters: {
+            query?: {
+                /** @description For so many people instead. */
+                partySize?: number | null;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Terms"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

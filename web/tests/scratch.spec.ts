@@ -1,0 +1,20 @@
+import { test } from './world'
+
+test('look', async ({ person, server, tomorrow }) => {
+  const { page, token } = await person(30_000)
+  const shot = (name: string) => page.screenshot({ path: `/tmp/shots/${name}.png` })
+  await page.goto('/'); await page.waitForTimeout(600); await shot('venues')
+  await page.goto(`/venues/1?date=${tomorrow}`); await page.waitForTimeout(600); await shot('venue')
+  await page.getByRole('radio', { name: '12:00' }).check(); await page.waitForTimeout(200); await shot('venue-chosen')
+  await page.getByRole('button', { name: /Pay the deposit/ }).click()
+  await page.waitForURL(/reservations/); await page.waitForTimeout(500); await shot('hold')
+  await page.getByRole('button', { name: /^Pay/ }).click(); await page.waitForTimeout(500); await shot('confirmed')
+  await page.getByRole('button', { name: 'Cancel the reservation' }).click(); await page.waitForTimeout(500); await shot('cancel')
+  await page.keyboard.press('Escape'); await page.getByRole('button', { name: 'Change' }).click(); await page.waitForTimeout(500); await shot('change')
+  await page.goto('/wallet'); await page.waitForTimeout(500); await shot('wallet')
+  await page.goto('/reservations'); await page.waitForTimeout(500); await shot('reservations')
+  await page.goto(`/venues/1/menu?date=${tomorrow}&time=12:00&party=2`); await page.waitForTimeout(500); await shot('menu')
+  await page.setViewportSize({ width: 1280, height: 860 })
+  await page.goto('/'); await page.waitForTimeout(600); await shot('w-venues')
+  await page.goto(`/venues/1?date=${tomorrow}&time=13:00`); await page.waitForTimeout(600); await shot('w-venue')
+})
