@@ -15,6 +15,7 @@ mod staff;
 mod tickets;
 mod venues;
 mod views;
+mod waitlist;
 mod wallet;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
 use crate::passwords::Passwords;
+use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::venues::Venues;
 use docs::Bearer;
@@ -50,6 +52,8 @@ pub struct App {
     pub desk: Arc<Desk>,
     /// The venues as last seen.
     pub venues: Arc<Venues>,
+    /// Who sits where, as last seen.
+    pub seating: Seating,
     /// The time.
     pub clock: Clock,
     /// Signs and verifies access tokens.
@@ -67,8 +71,8 @@ pub struct App {
 impl App {
     /// What the sweeps go through.
     pub fn rooms(&self) -> crate::sweeps::Rooms<'_> {
-        let Self { store, admission, desk, clock, stopping, .. } = self;
-        crate::sweeps::Rooms { store, admission, desk, clock, stopping }
+        let Self { store, admission, desk, venues, clock, stopping, .. } = self;
+        crate::sweeps::Rooms { store, admission, desk, venues, clock, stopping }
     }
 }
 
@@ -77,7 +81,7 @@ impl App {
     info(
         title = "maitred",
         description = "Reservations for the second at which everyone presses the button: restaurant slots by head \
-                       count and by table, served strictly in order of arrival.\n\nErrors are RFC 9457 problems with a \
+                       count and by table, numbered concert seats, served strictly in order of arrival.\n\nErrors are RFC 9457 problems with a \
                        stable `code`. Being in line is 202, not an error: the ticket keeps the place.",
         license(name = "MIT OR Apache-2.0")
     ),
@@ -93,6 +97,11 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(venues::one, staff::change_venue))
         .routes(routes!(venues::menu, staff::set_menu))
         .routes(routes!(staff::set_tables))
+        .routes(routes!(staff::set_seats))
+        .routes(routes!(waitlist::join, waitlist::look, waitlist::leave))
+        .routes(routes!(waitlist::own))
+        .routes(routes!(waitlist::accept))
+        .routes(routes!(waitlist::decline))
         .routes(routes!(staff::reservations))
         .routes(routes!(availability::day))
         .routes(routes!(availability::dates))
