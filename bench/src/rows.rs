@@ -60,6 +60,8 @@ fn hold(number: u64) -> Arc<Reservation> {
         created_at: now(),
         version: 1,
         reseats: None,
+        seats: Arc::default(),
+        offered: false,
     })
 }
 
@@ -106,6 +108,7 @@ pub fn settings() -> crate::Result<Settings> {
         time_zone: Zone::named("Asia/Seoul").ok_or("no such zone")?,
         times: WeekTimes::daily(11, 20),
         book_ahead_days: 60,
+        shows: vec![],
         requests_per_second: None,
         policy: booking::policy::Policy::default(),
     })
@@ -118,6 +121,8 @@ pub fn book(n: u64) -> Action {
         name: "Kim Guest".into(),
         party: 2,
         payment: Payment::Deposit,
+        seats: Arc::default(),
+        section: None,
         order: Arc::from([]),
         note: None,
     }))

@@ -135,8 +135,8 @@ async fn serve(hub: Shared, index: usize, swarm: Swarm) {
         hub.seats[index].app = Some(app.clone());
         hub.note(None, format!("p{index}.{life} is up"));
     }
-    let App { store, admission, desk, clock, stopping, .. } = &*app;
-    sweeps::run(Rooms { store, admission, desk, clock, stopping }, || {}).await;
+    let App { store, admission, desk, venues, clock, stopping, .. } = &*app;
+    sweeps::run(Rooms { store, admission, desk, venues, clock, stopping }, || {}).await;
 }
 
 /// What a guest asks.
@@ -253,6 +253,8 @@ impl App {
             name: "A guest".into(),
             party,
             payment: Payment::Deposit,
+            seats: Arc::default(),
+            section: None,
             order: Arc::default(),
             note: None,
         };
@@ -396,6 +398,7 @@ fn told(settled: &Settled) -> Told {
     let decision = &settled.decision;
     let (refused, reservation) = match &settled.outcome {
         Outcome::Done(reservation) => (None, Some(reservation.id.0)),
+        Outcome::Noted => (None, None),
         Outcome::Refused(refusal) => (Some(format!("{refusal:?}")), None),
     };
     let ticket = decision.ticket.map_or(0, TicketId::to_u128);
@@ -405,6 +408,7 @@ fn told(settled: &Settled) -> Told {
 fn reply(settled: &Settled) -> Reply {
     match &settled.outcome {
         Outcome::Done(reservation) => Reply::Done(reservation.clone()),
+        Outcome::Noted => Reply::Over,
         Outcome::Refused(refusal) => Reply::Refused(*refusal),
     }
 }

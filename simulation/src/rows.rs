@@ -7,7 +7,8 @@ use std::time::Duration;
 use booking::venue::{MenuItem, Settings};
 use booking::wallet::{EntryKind, MAX_BALANCE};
 use booking::{
-    Change, PersonId, Reservation, ReservationId, Slot, SlotId, TicketId, Venue, VenueId, Won, flaws,
+    Change, PersonId, Reservation, ReservationId, Slot, SlotId, Status, TicketId, Venue, VenueId, Waiting,
+    Waitlist, Won, flaws,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -34,6 +35,7 @@ pub struct Rows {
     keys: BTreeMap<(u128, String), (RequestKey, i64)>,
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
+    waiting: BTreeMap<(SlotId, PersonId), Waiting>,
 }
 
 fn millis(at: Timestamp) -> i64 {
@@ -81,7 +83,15 @@ impl Rows {
         let held = self.of_slot.get(&id).into_iter().flatten();
         let held = held.filter_map(|id| self.reservations.get(id));
         let held = held.filter(|r| r.status().holds_places()).map(|r| Reservation::clone(r));
-        Slot::restore(id, self.slots.get(&id).copied().unwrap_or(0), held)
+        let waitlist = Waitlist::restore(self.waitlist(id));
+        Slot::restore(id, self.slots.get(&id).copied().unwrap_or(0), held).with_waitlist(waitlist)
+    }
+
+    fn waitlist(&self, id: SlotId) -> Vec<Waiting> {
+        let all = self.waiting.iter().filter(|((slot, _), _)| *slot == id);
+        let mut all: Vec<_> = all.map(|(_, waiting)| waiting.clone()).collect();
+        all.sort_by_key(|waiting| waiting.rank);
+        all
     }
 
     fn put(&mut self, r: &Arc<Reservation>) {
@@ -111,7 +121,8 @@ impl Rows {
             self.of_slot.get(&r.slot).into_iter().flatten().filter_map(|id| self.reservations.get(id))
         {
             let both = other.id != r.id && other.status().holds_places();
-            if both && (other.person == r.person || r.table.is_some() && other.table == r.table) {
+            let seat = r.seats.iter().any(|seat| other.seats.contains(seat));
+            if both && (other.person == r.person || r.table.is_some() && other.table == r.table || seat) {
                 return Err(CommitError::Stale);
             }
         }
@@ -144,7 +155,8 @@ impl Rows {
         }
         for change in kept.iter().filter(|change| change.frees) {
             if let Some(r) = self.reservations.get_mut(&change.after.id.0) {
-                Arc::make_mut(r).table = None;
+                let r = Arc::make_mut(r);
+                (r.table, r.seats) = (None, Arc::default());
             }
         }
         for change in &kept {
@@ -167,6 +179,12 @@ impl Rows {
             }
             self.is_alone(r)?;
             self.put(r);
+        }
+        for (person, now) in &changes.waitlist {
+            match now {
+                Some(now) => drop(self.waiting.insert((batch.slot, *person), now.clone())),
+                None => drop(self.waiting.remove(&(batch.slot, *person))),
+            }
         }
         let mut movements = Vec::new();
         for m in &changes.movements {
@@ -247,6 +265,13 @@ impl Rows {
                 .collect(),
             balances: people.map(|person| (person, self.balances.get(&person).copied())).collect(),
             entries: self.entries.len(),
+            waiting: batch
+                .changes
+                .waitlist
+                .keys()
+                .map(|person| (batch.slot, *person))
+                .map(|key| (key, self.waiting.get(&key).cloned()))
+                .collect(),
             keys: keys.map(|key| (key.clone(), self.keys.get(&key).copied())).collect(),
         }
     }
@@ -272,6 +297,7 @@ impl Rows {
         restore(&mut self.slots, undo.slots);
         restore(&mut self.balances, undo.balances);
         restore(&mut self.keys, undo.keys);
+        restore(&mut self.waiting, undo.waiting);
         self.entries.truncate(undo.entries);
     }
 
@@ -329,6 +355,7 @@ struct Undo {
     tickets: Vec<(u128, Option<u128>)>,
     balances: Vec<(u128, Option<i64>)>,
     entries: usize,
+    waiting: Vec<((SlotId, PersonId), Option<Waiting>)>,
     keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
 }
 
@@ -435,6 +462,32 @@ impl Backend for Truth {
             holds.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
             let hold = |r: &Arc<Reservation>| Overdue { slot: r.slot, reservation: r.id, person: r.person };
             Ok(holds.into_iter().map(hold).collect())
+        })
+    }
+
+    fn next_deadline(&self) -> Answer<'_, Result<Option<Timestamp>, Error>> {
+        self.ask(|hub| {
+            let holds = hub.rows.reservations.values().filter(|r| r.status() == Status::Temporary);
+            Ok(holds.map(|r| r.expires_at).min())
+        })
+    }
+
+    fn waitlist(&self, slot: SlotId) -> Answer<'_, Result<Vec<Waiting>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.waitlist(slot)))
+    }
+
+    fn waits_of(&self, person: PersonId) -> Answer<'_, Result<Vec<(SlotId, Waiting)>, Error>> {
+        self.ask(move |hub| {
+            let own = hub.rows.waiting.iter().filter(|((_, whose), _)| *whose == person);
+            Ok(own.map(|((slot, _), waiting)| (*slot, waiting.clone())).collect())
+        })
+    }
+
+    fn waited_for(&self, from: SlotId, limit: u32) -> Answer<'_, Result<Vec<SlotId>, Error>> {
+        self.ask(move |hub| {
+            let slots: BTreeSet<_> = hub.rows.waiting.keys().map(|(slot, _)| *slot).collect();
+            let slots = slots.into_iter().filter(|slot| *slot >= from);
+            Ok(slots.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
         })
     }
 

@@ -140,6 +140,7 @@ fn venue(dice: &mut Dice) -> Settings {
         // A name of the bundled database.
         time_zone: Zone::named("Asia/Seoul").unwrap_or_else(|| unreachable!("bundled")),
         times: WeekTimes::daily(0, 23),
+        shows: vec![],
         book_ahead_days: 60,
         requests_per_second: dice.per_mille(200).then(|| dice.small(2, 30)),
         policy,

@@ -134,6 +134,7 @@ fn stock(inventory: &Inventory) -> Stock {
     match inventory {
         Inventory::Places { capacity } => Stock::Places(*capacity),
         Inventory::Exclusive => Stock::One,
+        Inventory::Seats { sections } => Stock::Places(sections.count()),
         Inventory::Tables { tables } => {
             Stock::Tables(tables.iter().map(|table| (table.number, table.seats)).collect())
         }

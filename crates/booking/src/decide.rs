@@ -16,11 +16,15 @@
 //! **Expiry.** An expired hold is free at once. Its row still says `TEMPORARY`, and the unique indexes believe the row,
 //! so the expiry is part of the changes, ahead of whatever takes the place.
 //!
+//! **Waitlist.** Whatever frees is offered to those on the waitlist before anybody else is looked at (D7), so whoever comes
+//! later finds only what nobody on the list can use.
+//!
 //! Money is only *asked for* here: a [`Movement`] that the wallet cannot bear makes the store refuse the batch and name
 //! the ticket, which is then decided again as [refused](Known::foregone).
 
 mod actions;
 mod changes;
+mod offers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use changes::{Change, Changes, Movement};
 
+use crate::hall::Seat;
 use crate::ids::{PersonId, ReservationId, TicketId};
 use crate::names::named;
 use crate::policy::CancelledBy;
@@ -110,6 +115,19 @@ pub enum Action {
         /// Which reservation.
         reservation: ReservationId,
     },
+    /// Wait for a place (D7).
+    Join {
+        /// The name that it will be made out to.
+        name: Arc<str>,
+        /// How many people.
+        party: u32,
+        /// The id of the reservation that may be offered.
+        offer: ReservationId,
+    },
+    /// Wait no longer.
+    Unlist {},
+    /// Offer whatever is free to those who wait: a venue may have grown.
+    Tend {},
 }
 
 /// The terms of a new reservation.
@@ -122,6 +140,12 @@ pub struct Booking {
     pub name: Arc<str>,
     /// How many people come.
     pub party: u32,
+    /// The seats, where they are numbered; whichever are best if none are named.
+    #[serde(skip_serializing_if = "<[_]>::is_empty", default)]
+    pub seats: Arc<[Seat]>,
+    /// The section in which to look for the best seats.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub section: Option<Arc<str>>,
     /// How it is to be paid.
     pub payment: Payment,
     /// What is ordered ahead, at the prices shown.
@@ -155,13 +179,28 @@ named! {
         NoShow = "no-show",
         /// A refund handed out.
         Refund = "refund",
+        /// Somebody new on the waitlist.
+        Join = "join",
+        /// Somebody no longer on it.
+        Unlist = "unlist",
+        /// A place offered to somebody on it.
+        Offer = "offer",
+        /// A look at what is free.
+        Tend = "tend",
     }
 }
 
 impl Verdict {
     /// Whether the command came in on the side of those who already have a place.
     pub fn is_owners(self) -> bool {
-        !matches!(self, Self::Book | Self::Reseat | Self::Move)
+        !matches!(self, Self::Book | Self::Reseat | Self::Move | Self::Join)
+    }
+}
+
+impl Verdict {
+    /// Whether it is about the waitlist, and so about no reservation.
+    pub fn is_about_waitlist(self) -> bool {
+        matches!(self, Self::Join | Self::Unlist | Self::Tend)
     }
 }
 
@@ -179,6 +218,9 @@ impl Action {
             Self::Complete { .. } => Verdict::Complete,
             Self::NoShow { .. } => Verdict::NoShow,
             Self::Refund { .. } => Verdict::Refund,
+            Self::Join { .. } => Verdict::Join,
+            Self::Unlist {} => Verdict::Unlist,
+            Self::Tend {} => Verdict::Tend,
         }
     }
 
@@ -199,7 +241,7 @@ impl Action {
     /// The existing reservation that it is about.
     pub fn reservation(&self) -> Option<ReservationId> {
         match *self {
-            Self::Book(_) => None,
+            Self::Book(_) | Self::Join { .. } | Self::Unlist {} | Self::Tend {} => None,
             Self::Pay { reservation }
             | Self::Reseat { reservation, .. }
             | Self::Cancel { reservation, .. }
@@ -229,6 +271,15 @@ pub enum Refusal {
         /// How many tables are free, all too small.
         remaining: u32,
     },
+    /// Some of the seats are taken, or not so many are together (C6).
+    SeatTaken {
+        /// How many are left, or together at most.
+        remaining: u32,
+    },
+    /// The person waits for a place in this slot already (D7).
+    AlreadyWaiting,
+    /// The waitlist is as long as it may be.
+    WaitlistFull,
     /// The state machine has no such move.
     IllegalTransition {
         /// Where the reservation stands.
@@ -249,6 +300,8 @@ pub enum Refusal {
 pub enum Outcome {
     /// It was done; the reservation as it is now.
     Done(Arc<Reservation>),
+    /// It was done, and is about no reservation: the waitlist has changed.
+    Noted,
     /// It was refused, and changed nothing.
     Refused(Refusal),
 }
@@ -257,7 +310,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// The place in line; a hold that ran out by itself has none.
+    /// The place in line; a hold that ran out by itself and an offer have none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ticket: Option<TicketId>,
     /// Whose wish it was.
@@ -281,7 +334,7 @@ pub struct Decision {
 pub struct Decided {
     /// One outcome for each command, in the same order.
     pub outcomes: Vec<Outcome>,
-    /// The lines of the log: one for each command, and one for each hold that ran out.
+    /// The lines of the log: one for each command, one for each hold that ran out and one for each offer.
     pub decisions: Vec<Decision>,
     /// What to store.
     pub changes: Changes,

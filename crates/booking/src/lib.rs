@@ -7,6 +7,7 @@
 pub mod decide;
 #[cfg(feature = "simulation")]
 pub mod flaws;
+pub mod hall;
 pub mod ids;
 pub mod money;
 pub mod names;
@@ -15,13 +16,16 @@ pub mod reservation;
 pub mod slot;
 pub mod terms;
 pub mod venue;
+pub mod waitlist;
 pub mod wallet;
 
 pub use decide::{
     Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, Refusal, Verdict, When, decide,
 };
+pub use hall::{Hall, Seat};
 pub use ids::{PersonId, ReservationId, SlotId, TicketId, VenueId};
 pub use money::Won;
 pub use reservation::{IllegalTransition, Life, OrderLine, Payment, Reservation, Status};
-pub use slot::Slot;
+pub use slot::{Slot, Spot};
 pub use venue::{Inventory, Table, Venue};
+pub use waitlist::{Waiting, Waitlist};

@@ -33,6 +33,8 @@ pub struct Policy {
     pub refund_late_crowd: u8,
     /// How long a hold waits for its payment, in seconds.
     pub hold_seconds: u32,
+    /// How long a place that is offered to somebody on the waitlist waits for them, in seconds.
+    pub offer_seconds: u32,
     /// Whether staff hands out each refund by hand; the cancelled places are held until then.
     pub refunds_by_staff: bool,
 }
@@ -50,8 +52,16 @@ impl Default for Policy {
             late_crowd: 8,
             refund_late_crowd: 10,
             hold_seconds: 7 * 60,
+            offer_seconds: 5 * 60,
             refunds_by_staff: false,
         }
+    }
+}
+
+impl Policy {
+    /// The defaults for shows: a seat is held for five minutes (C7).
+    pub fn for_shows() -> Self {
+        Self { hold_seconds: 5 * 60, ..Self::default() }
     }
 }
 
@@ -79,6 +89,11 @@ impl Policy {
     /// How long a hold lasts.
     pub fn hold(&self) -> SignedDuration {
         SignedDuration::from_secs(i64::from(self.hold_seconds))
+    }
+
+    /// How long an offer lasts.
+    pub fn offer(&self) -> SignedDuration {
+        SignedDuration::from_secs(i64::from(self.offer_seconds))
     }
 
     /// Per cent of what was paid that comes back for a cancellation at `at` of a slot that starts at `start`.
@@ -127,6 +142,9 @@ impl Policy {
         }
         if !(5..=86_400).contains(&self.hold_seconds) {
             return Some(("holdSeconds", "must be between 5 and 86,400"));
+        }
+        if !(5..=86_400).contains(&self.offer_seconds) {
+            return Some(("offerSeconds", "must be between 5 and 86,400"));
         }
         (self.late_hours > 240).then_some(("lateHours", "must be at most 240"))
     }

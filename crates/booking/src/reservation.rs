@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::hall::Seat;
 use crate::ids::{PersonId, ReservationId, SlotId, TicketId};
 use crate::money::Won;
 use crate::names::named;
@@ -134,12 +135,15 @@ pub struct Reservation {
     /// The table, where the venue has tables.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub table: Option<u32>,
+    /// The seats, where the venue has numbered ones.
+    #[serde(skip_serializing_if = "<[_]>::is_empty", default)]
+    pub seats: Arc<[Seat]>,
     /// How it is to be paid.
     pub payment: Payment,
     /// What was ordered ahead.
     #[serde(skip_serializing_if = "<[_]>::is_empty", default)]
     pub order: Arc<[OrderLine]>,
-    /// What it costs: the deposit, or the sum of the order.
+    /// What it costs: the deposit, or the sum of the seats and the order.
     pub price: Won,
     /// What has been paid so far.
     #[serde(skip_serializing_if = "Won::is_zero", default)]
@@ -166,6 +170,9 @@ pub struct Reservation {
     /// The expired reservation that this one stands in for (D9).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reseats: Option<ReservationId>,
+    /// Whether it was offered to somebody on the waitlist (D7).
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub offered: bool,
 }
 
 impl Reservation {

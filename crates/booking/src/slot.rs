@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::hall::{Hall, Seat};
 use crate::ids::{PersonId, ReservationId, SlotId};
 use crate::reservation::{Reservation, Status};
 use crate::venue::{Inventory, Table};
+use crate::waitlist::Waitlist;
 
 /// One slot and the reservations that hold places in it.
 #[derive(Debug, Clone)]
@@ -23,15 +25,41 @@ pub struct Slot {
     holders: HashMap<ReservationId, Arc<Reservation>>,
     by_person: HashMap<PersonId, ReservationId>,
     by_table: BTreeMap<u32, ReservationId>,
+    by_seat: HashMap<Seat, ReservationId>,
     by_deadline: BTreeSet<(Timestamp, ReservationId)>,
     people: u32,
+    waitlist: Waitlist,
+}
+
+/// What a party would like.
+#[derive(Debug, Clone, Copy)]
+pub enum Wanted<'a> {
+    /// Whatever is best.
+    Any,
+    /// The best of a section.
+    In(&'a str),
+    /// Exactly these seats.
+    Seats(&'a [Seat]),
+}
+
+/// Where a party sits: at a table, in these seats, or simply somewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spot {
+    /// The table, where there are tables.
+    pub table: Option<u32>,
+    /// The seats, where they are numbered.
+    pub seats: Arc<[Seat]>,
 }
 
 /// There is no room for a party; so much is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoRoom {
-    /// People, reservations or tables, by the inventory.
-    pub remaining: u32,
+pub enum NoRoom {
+    /// Fewer people, reservations or seats than wanted.
+    Places(u32),
+    /// So many tables, none of which fits.
+    Tables(u32),
+    /// Some of the seats are taken, and so many are left; or so many are together at most.
+    Seats(u32),
 }
 
 impl Slot {
@@ -48,13 +76,30 @@ impl Slot {
             holders: HashMap::new(),
             by_person: HashMap::new(),
             by_table: BTreeMap::new(),
+            by_seat: HashMap::new(),
             by_deadline: BTreeSet::new(),
             people: 0,
+            waitlist: Waitlist::default(),
         };
         for reservation in holders {
             slot.put(Arc::new(reservation));
         }
         slot
+    }
+
+    /// The same slot with those who wait for a place in it.
+    pub fn with_waitlist(mut self, waitlist: Waitlist) -> Self {
+        self.waitlist = waitlist;
+        self
+    }
+
+    /// Who waits for a place.
+    pub fn waitlist(&self) -> &Waitlist {
+        &self.waitlist
+    }
+
+    pub(crate) fn waitlist_mut(&mut self) -> &mut Waitlist {
+        &mut self.waitlist
     }
 
     /// The reservation, if it holds places here.
@@ -77,6 +122,16 @@ impl Slot {
         self.people
     }
 
+    /// Who has this seat.
+    pub fn of_seat(&self, seat: &Seat) -> Option<&Arc<Reservation>> {
+        self.holders.get(self.by_seat.get(seat)?)
+    }
+
+    /// What is left for somebody who is not on the waitlist.
+    pub fn open(&self, inventory: &Inventory) -> u32 {
+        if self.waitlist.keeps_what_is_left() { 0 } else { self.remaining(inventory) }
+    }
+
     /// What is left to book.
     pub fn remaining(&self, inventory: &Inventory) -> u32 {
         match inventory {
@@ -86,16 +141,18 @@ impl Slot {
                 let free = tables.iter().filter(|table| !self.by_table.contains_key(&table.number)).count();
                 u32::try_from(free).unwrap_or(u32::MAX)
             }
+            Inventory::Seats { sections } => self.seats_left(sections),
         }
     }
 
-    /// Where a party can sit: a table, or simply somewhere. `instead_of` gives up its own place for it.
+    /// Where a party can sit. `instead_of` gives up its own place for it.
     pub fn room_for(
         &self,
         inventory: &Inventory,
         party: u32,
+        wanted: Wanted<'_>,
         instead_of: Option<ReservationId>,
-    ) -> Result<Option<u32>, NoRoom> {
+    ) -> Result<Spot, NoRoom> {
         let own = instead_of.and_then(|id| self.holders.get(&id));
         let fits = match inventory {
             Inventory::Places { capacity } => {
@@ -107,10 +164,48 @@ impl Slot {
             Inventory::Exclusive => self.holders.len() == usize::from(own.is_some()),
             Inventory::Tables { tables } => {
                 let table = self.table_for(tables, party, own.and_then(|r| r.table));
-                return table.map(Some).ok_or(NoRoom { remaining: self.remaining(inventory) });
+                let spot = table.map(|table| Spot { table: Some(table), ..Spot::default() });
+                return spot.ok_or_else(|| NoRoom::Tables(self.remaining(inventory)));
+            }
+            Inventory::Seats { sections } => {
+                return self.seats_for(sections, party, wanted, own.map(|r| r.id));
             }
         };
-        if fits { Ok(None) } else { Err(NoRoom { remaining: self.remaining(inventory) }) }
+        if fits { Ok(Spot::default()) } else { Err(NoRoom::Places(self.remaining(inventory))) }
+    }
+
+    /// All of the seats that are wanted, or the best that are together.
+    fn seats_for(
+        &self,
+        hall: &Hall,
+        party: u32,
+        wanted: Wanted<'_>,
+        own: Option<ReservationId>,
+    ) -> Result<Spot, NoRoom> {
+        let is_free = |seat: &Seat| self.by_seat.get(seat).is_none_or(|holder| Some(*holder) == own);
+        let section = match wanted {
+            Wanted::Seats(seats) => {
+                // Whatever was named has to be there: a hall may have changed since it was asked for.
+                let all = seats.iter().all(|seat| hall.price(seat).is_some() && is_free(seat));
+                let spot = all.then(|| Spot { table: None, seats: seats.into() });
+                return spot.ok_or_else(|| NoRoom::Seats(self.seats_left(hall)));
+            }
+            Wanted::In(section) => Some(section),
+            Wanted::Any => None,
+        };
+        // A sold-out hall is not searched, however many ask.
+        let left = self.seats_left(hall);
+        if left < party && own.is_none() {
+            return Err(NoRoom::Places(left));
+        }
+        match hall.best(party, section, is_free) {
+            Some(seats) => Ok(Spot { table: None, seats: seats.into() }),
+            None => Err(NoRoom::Seats(hall.most_together(section, is_free))),
+        }
+    }
+
+    fn seats_left(&self, hall: &Hall) -> u32 {
+        hall.count().saturating_sub(u32::try_from(self.by_seat.len()).unwrap_or(u32::MAX))
     }
 
     /// The smallest free table that fits; among equals the one that the party has already, then the lowest number.
@@ -139,6 +234,9 @@ impl Slot {
         if let Some(table) = reservation.table {
             self.by_table.insert(table, reservation.id);
         }
+        for seat in reservation.seats.iter() {
+            self.by_seat.insert(seat.clone(), reservation.id);
+        }
         if reservation.status() == Status::Temporary {
             self.by_deadline.insert((reservation.expires_at, reservation.id));
         }
@@ -151,6 +249,9 @@ impl Slot {
         self.by_person.remove(&old.person);
         if let Some(table) = old.table {
             self.by_table.remove(&table);
+        }
+        for seat in old.seats.iter() {
+            self.by_seat.remove(seat);
         }
         self.by_deadline.remove(&(old.expires_at, id));
     }

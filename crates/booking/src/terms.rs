@@ -40,22 +40,23 @@ pub fn cancelling(venue: &Venue, reservation: &Reservation, by: CancelledBy, at:
 }
 
 /// What it means to change this reservation to another party at `at`. What a confirmed party costs more is paid now; what
-/// it costs less comes back at the rate of a cancellation.
-pub fn changing(venue: &Venue, reservation: &Reservation, party: u32, at: Timestamp) -> Changing {
-    let price = match reservation.payment {
-        Payment::Deposit => venue.settings.policy.deposit(party),
-        Payment::Prepay => reservation.price,
+/// it costs less comes back at the rate of a cancellation. `None` where it depends on the seats that it gets.
+pub fn changing(venue: &Venue, reservation: &Reservation, party: u32, at: Timestamp) -> Option<Changing> {
+    let price = match (venue.settings.inventory.hall(), reservation.payment) {
+        (Some(_), _) if party != reservation.party => return None,
+        (Some(_), _) | (None, Payment::Prepay) => reservation.price,
+        (None, Payment::Deposit) => venue.settings.policy.deposit(party),
     };
     let nothing = Changing { price, costs: Won::ZERO, refund: Won::ZERO, forfeited: Won::ZERO };
     if reservation.status() == Status::Temporary {
-        return nothing;
+        return Some(nothing);
     }
     if price >= reservation.price {
-        return Changing { costs: price - reservation.price, ..nothing };
+        return Some(Changing { costs: price - reservation.price, ..nothing });
     }
     let less = reservation.price - price;
     let refund = less.percent(percent(venue, reservation, CancelledBy::Guest, at));
-    Changing { refund, forfeited: less - refund, ..nothing }
+    Some(Changing { refund, forfeited: less - refund, ..nothing })
 }
 
 fn percent(venue: &Venue, reservation: &Reservation, by: CancelledBy, at: Timestamp) -> u8 {

@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 
+use crate::hall::Hall;
 use crate::ids::{PersonId, SlotId, VenueId};
 use crate::money::Won;
 use crate::policy::Policy;
@@ -47,6 +48,9 @@ pub struct Settings {
     pub time_zone: Zone,
     /// When slots start, by day of the week.
     pub times: WeekTimes,
+    /// The days on which there is a show, where not every week is like the other; then `times` does not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shows: Vec<Show>,
     /// How many days ahead one may book.
     pub book_ahead_days: u16,
     /// How many people may join its lines in any second (B2); `None` for any number.
@@ -62,6 +66,8 @@ pub struct Settings {
 pub enum Kind {
     /// Meals.
     Restaurant,
+    /// Shows.
+    Concert,
 }
 
 /// What there is to book in a slot.
@@ -79,6 +85,11 @@ pub enum Inventory {
     Tables {
         /// Which ones.
         tables: Vec<Table>,
+    },
+    /// Numbered seats, one a head (C5).
+    Seats {
+        /// Which ones.
+        sections: Hall,
     },
 }
 
@@ -245,6 +256,19 @@ impl WeekTimes {
     }
 }
 
+/// The most days on which a venue lists shows.
+pub const MAX_SHOWS: usize = 400;
+
+/// A day with shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Show {
+    /// Which day.
+    pub date: Date,
+    /// When they start.
+    pub times: Vec<StartTime>,
+}
+
 /// Why a slot cannot be booked by anybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotOffered {
@@ -267,11 +291,20 @@ impl Venue {
         if date > last {
             return Err(NotOffered::TooEarly(last));
         }
-        if !self.settings.times.on(date.weekday()).contains(&time) {
+        if !self.times_on(date).contains(&time) {
             return Err(NotOffered::NoSuchTime);
         }
         let slot = SlotId::new(self.id, date, time.0).ok_or(NotOffered::Past)?;
         if self.start(slot) <= now { Err(NotOffered::Past) } else { Ok(slot) }
+    }
+
+    /// When slots start on a day.
+    pub fn times_on(&self, date: Date) -> &[StartTime] {
+        let Settings { shows, times, .. } = &self.settings;
+        match shows.is_empty() {
+            true => times.on(date.weekday()),
+            false => shows.iter().find(|show| show.date == date).map_or(&[], |show| &show.times),
+        }
     }
 
     /// When a slot of this venue starts.
@@ -294,12 +327,21 @@ impl Venue {
 }
 
 impl Inventory {
-    /// How much there is to book, in the unit in which it is booked: people, the slot itself, or tables.
+    /// How much there is to book, in the unit in which it is booked: people, the slot itself, tables, or seats.
     pub fn capacity(&self) -> u32 {
         match self {
             Self::Places { capacity } => *capacity,
             Self::Exclusive => 1,
             Self::Tables { tables } => u32::try_from(tables.len()).unwrap_or(u32::MAX),
+            Self::Seats { sections } => sections.count(),
+        }
+    }
+
+    /// The hall, where there are numbered seats.
+    pub fn hall(&self) -> Option<&Hall> {
+        match self {
+            Self::Seats { sections } => Some(sections),
+            _ => None,
         }
     }
 }
@@ -319,6 +361,7 @@ mod tests {
                 inventory: Inventory::Places { capacity: DEFAULT_CAPACITY },
                 time_zone: Zone::named("Asia/Seoul").unwrap(),
                 times: WeekTimes::daily(11, 14),
+                shows: vec![],
                 book_ahead_days: 60,
                 requests_per_second: None,
                 policy: Policy::default(),

@@ -27,6 +27,7 @@ async fn main() -> anyhow::Result<()> {
         time_zone: Zone::named("Asia/Seoul").ok_or_else(|| anyhow::anyhow!("no such zone"))?,
         times: WeekTimes::daily(18, 21),
         book_ahead_days: 30,
+        shows: vec![],
         requests_per_second: None,
         policy: Policy::default(),
     };

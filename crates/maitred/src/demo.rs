@@ -64,6 +64,7 @@ fn venues() -> [(Settings, Vec<MenuItem>); 3] {
         inventory,
         time_zone: seoul(),
         times: WeekTimes::daily(first, last),
+        shows: vec![],
         book_ahead_days: 60,
         requests_per_second: None,
         policy: Policy::default(),

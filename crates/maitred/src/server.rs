@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::desk::{self, Desk};
 use crate::http::{self, App};
 use crate::passwords::Passwords;
+use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::sweeps;
 use crate::venues::Venues;
@@ -126,6 +127,7 @@ impl Server {
         let stopping = CancellationToken::new();
         let app = Arc::new(App {
             admission: Admission::new(desk.clone(), store.clone(), keys),
+            seating: Seating::new(store.clone()),
             store,
             desk,
             venues,
@@ -146,8 +148,13 @@ impl Server {
         let listening =
             tokio::spawn(http::serve(listener, http::router(app.clone()), limits, stopping.clone()));
         let swept = app.clone();
-        let sweeping =
-            tokio::spawn(async move { sweeps::run(swept.rooms(), || swept.metrics.run_upkeep()).await });
+        let sweeping = tokio::spawn(async move {
+            sweeps::run(swept.rooms(), || {
+                swept.metrics.run_upkeep();
+                swept.seating.tidy();
+            })
+            .await
+        });
         Ok(Self { address, stopping, listening, sweeping, runners, app })
     }
 

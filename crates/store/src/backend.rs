@@ -7,7 +7,7 @@
 use std::pin::Pin;
 
 use booking::venue::{MenuItem, Settings};
-use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, TicketId, Venue, VenueId, Won};
+use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, TicketId, Venue, VenueId, Waiting, Won};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
@@ -87,6 +87,15 @@ offered! {
     fn occupancy(from: SlotId, to: SlotId, now: Timestamp) -> Result<Vec<Occupancy>, Error>;
     /// Holds whose deadline has passed at `now`, the longest overdue first.
     fn overdue(now: Timestamp, limit: u32) -> Result<Vec<Overdue>, Error>;
+    /// When the next hold runs out that has not been written down as expired.
+    fn next_deadline() -> Result<Option<Timestamp>, Error>;
+
+    /// Who waits for a place in a slot, in order.
+    fn waitlist(slot: SlotId) -> Result<Vec<Waiting>, Error>;
+    /// Where this person waits for a place.
+    fn waits_of(person: PersonId) -> Result<Vec<(SlotId, Waiting)>, Error>;
+    /// Slots from this one on for which anybody waits, at most so many.
+    fn waited_for(from: SlotId, limit: u32) -> Result<Vec<SlotId>, Error>;
 
     /// What was decided about this ticket, if anything was.
     fn decided(ticket: TicketId) -> Result<Option<Logged>, Error>;

@@ -155,6 +155,7 @@ impl From<Failed> for CommitError {
 pub(crate) enum Unique {
     PlaceOfPerson,
     PartyOfTable,
+    HolderOfSeat,
     Reservation,
     ReservationOfTicket,
     RequestKey,
@@ -164,9 +165,10 @@ pub(crate) enum Unique {
 
 impl Unique {
     /// What each is called in PostgreSQL, and how SQLite, which knows no names, lists its columns.
-    const NAMES: [(&'static str, &'static str, Unique); 7] = [
+    const NAMES: [(&'static str, &'static str, Unique); 8] = [
         ("one_place_a_person", "reservation.slot_id, reservation.person", Unique::PlaceOfPerson),
         ("one_party_a_table", "reservation.slot_id, reservation.table_no", Unique::PartyOfTable),
+        ("one_holder_a_seat", "held_seat.slot_id, held_seat.seat", Unique::HolderOfSeat),
         ("reservation_pkey", "reservation.id", Unique::Reservation),
         ("one_reservation_a_ticket", "reservation.ticket", Unique::ReservationOfTicket),
         ("one_request_a_key", "request_key.person, request_key.key", Unique::RequestKey),

@@ -1,9 +1,10 @@
 //! What goes in and out of the store beside the domain's own types.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use booking::wallet::EntryKind;
-use booking::{Changes, Decision, OrderLine, PersonId, ReservationId, SlotId, TicketId, Won};
+use booking::{Changes, Decision, OrderLine, PersonId, ReservationId, Seat, SlotId, TicketId, Won};
 use jiff::Timestamp;
 
 use crate::error::Error;
@@ -55,6 +56,17 @@ impl Batch {
 pub(crate) fn order_text(order: &[OrderLine]) -> Option<String> {
     // Order lines are plain data: writing them cannot fail.
     if order.is_empty() { None } else { serde_json::to_string(order).ok() }
+}
+
+/// Labels of seats, as a column keeps them; nothing if there are none. No label has a comma in it.
+pub(crate) fn seats_text(seats: &[Seat]) -> Option<String> {
+    let labels: Vec<_> = seats.iter().map(Seat::as_str).collect();
+    (!labels.is_empty()).then(|| labels.join(","))
+}
+
+/// Seats from a column.
+pub(crate) fn seats_in(text: Option<&str>) -> Arc<[Seat]> {
+    text.map_or_else(Arc::default, |text| text.split(',').map(Seat::labelled).collect())
 }
 
 /// A person's `Idempotency-Key`, with what it stands for.
@@ -210,6 +222,8 @@ pub struct Occupancy {
     pub reservations: u32,
     /// Which tables are taken.
     pub tables: Vec<u32>,
+    /// Whether what is left is kept for somebody on the waitlist.
+    pub kept: bool,
 }
 
 /// A hold whose deadline has passed, with its row still saying `TEMPORARY`.

@@ -6,25 +6,28 @@ use jiff::Timestamp;
 
 use super::changes::{Changes, Movement};
 use super::{Action, Booking, Command, Decided, Decision, Known, Outcome, Refusal, Verdict, When};
+use crate::hall::Seat;
 use crate::ids::{PersonId, ReservationId};
 use crate::money::Won;
 use crate::policy::CancelledBy;
-use crate::reservation::{IllegalTransition, Life, Payment, Reservation, Status};
-use crate::slot::{NoRoom, Slot};
+use crate::reservation::{IllegalTransition, Life, OrderLine, Payment, Reservation, Status};
+use crate::slot::{NoRoom, Slot, Spot, Wanted};
 use crate::venue::{Inventory, Venue};
 use crate::wallet::EntryKind;
 
 /// One batch while it is being decided.
 pub(super) struct Turn<'a> {
-    slot: &'a mut Slot,
-    venue: &'a Venue,
+    pub(super) slot: &'a mut Slot,
+    pub(super) venue: &'a Venue,
     known: &'a Known,
-    when: When,
-    decisions: Vec<Decision>,
-    changes: Changes,
+    pub(super) when: When,
+    pub(super) decisions: Vec<Decision>,
+    pub(super) changes: Changes,
+    /// Something may be free that was not when the waitlist was last looked at.
+    pub(super) freed: bool,
 }
 
-/// A command done: the reservation as it is now, and what to call it in the log.
+/// A command done: the reservation as it is now, if it is about one, and what to call it in the log.
 type Done = Result<(Arc<Reservation>, Verdict), Refusal>;
 
 impl From<IllegalTransition> for Refusal {
@@ -42,7 +45,7 @@ impl<'a> Turn<'a> {
         commands: usize,
     ) -> Self {
         let decisions = Vec::with_capacity(commands);
-        Self { slot, venue, known, when, decisions, changes: Changes::with_room_for(commands) }
+        Self { slot, venue, known, when, decisions, changes: Changes::with_room_for(commands), freed: false }
     }
 
     pub(super) fn finish(self, outcomes: Vec<Outcome>) -> Decided {
@@ -58,16 +61,19 @@ impl<'a> Turn<'a> {
             _ => at,
         };
         self.expire_until(at);
-        let left = self.slot.remaining(self.inventory());
+        self.offer_what_is_free(at);
+        let left = self.slot.open(self.inventory());
         let done = match self.known.foregone.get(&command.ticket) {
             Some(refusal) => Err(*refusal),
             None => self.act(command, at),
         };
         let party = match (&command.action, &done) {
             (Action::Book(booking), _) => booking.party,
-            (Action::Change { party, .. } | Action::Move { party, .. }, _) => *party,
-            (_, Ok((reservation, _))) => reservation.party,
-            (_, Err(_)) => 0,
+            (Action::Change { party, .. } | Action::Move { party, .. } | Action::Join { party, .. }, _) => {
+                *party
+            }
+            (_, Ok((Some(reservation), _))) => reservation.party,
+            (_, Ok((None, _)) | Err(_)) => 0,
         };
         self.decisions.push(Decision {
             ticket: Some(command.ticket),
@@ -75,16 +81,37 @@ impl<'a> Turn<'a> {
             verdict: done.as_ref().map_or(command.action.verdict(), |(_, verdict)| *verdict),
             party,
             left,
-            reservation: done.as_ref().map_or(command.action.reservation(), |(r, _)| Some(r.id)),
+            reservation: done
+                .as_ref()
+                .map_or(command.action.reservation(), |(r, _)| r.as_ref().map(|reservation| reservation.id)),
             refused: done.as_ref().err().copied(),
         });
+        self.offer_what_is_free(at);
         match done {
-            Ok((reservation, _)) => Outcome::Done(reservation),
+            Ok((Some(reservation), _)) => Outcome::Done(reservation),
+            Ok((None, _)) => Outcome::Noted,
             Err(refusal) => Outcome::Refused(refusal),
         }
     }
 
-    fn act(&mut self, command: &Command, at: Timestamp) -> Done {
+    fn act(
+        &mut self,
+        command: &Command,
+        at: Timestamp,
+    ) -> Result<(Option<Arc<Reservation>>, Verdict), Refusal> {
+        match &command.action {
+            Action::Join { name, party, offer } => self.join(command, name, *party, *offer)?,
+            Action::Unlist {} => self.unlist(command.person),
+            Action::Tend {} => self.freed = true,
+            _ => {
+                let (reservation, verdict) = self.act_on_reservation(command, at)?;
+                return Ok((Some(reservation), verdict));
+            }
+        }
+        Ok((None, command.action.verdict()))
+    }
+
+    fn act_on_reservation(&mut self, command: &Command, at: Timestamp) -> Done {
         match &command.action {
             Action::Book(booking) => self.book(command, booking),
             Action::Pay { reservation } => self.pay(command, *reservation),
@@ -108,6 +135,7 @@ impl<'a> Turn<'a> {
             Action::Complete { reservation } => self.close(command, *reservation, Status::Completed),
             Action::NoShow { reservation } => self.close(command, *reservation, Status::NoShow),
             Action::Refund { reservation } => self.refund(command, *reservation),
+            Action::Join { .. } | Action::Unlist {} | Action::Tend {} => Err(Refusal::NotFound),
         }
     }
 
@@ -119,11 +147,13 @@ impl<'a> Turn<'a> {
         if self.slot.of_person(command.person).is_some() {
             return Err(Refusal::AlreadyBooked);
         }
-        let table = self.room_for(booking.party, None)?;
-        let price = match booking.payment {
-            Payment::Deposit => self.venue.settings.policy.deposit(booking.party),
-            Payment::Prepay => booking.order.iter().filter_map(|line| line.price.times(line.quantity)).sum(),
+        let wanted = match (&booking.section, &booking.seats) {
+            (_, seats) if !seats.is_empty() => Wanted::Seats(seats),
+            (Some(section), _) => Wanted::In(section),
+            (None, _) => Wanted::Any,
         };
+        let Spot { table, seats } = self.room_for(booking.party, wanted)?;
+        let price = self.price(booking.party, booking.payment, &seats, &booking.order);
         let reservation = Arc::new(Reservation {
             id: booking.id,
             slot: self.slot.id,
@@ -132,6 +162,7 @@ impl<'a> Turn<'a> {
             life: Life::NEW,
             party: booking.party,
             table,
+            seats,
             payment: booking.payment,
             order: booking.order.clone(),
             price,
@@ -144,10 +175,21 @@ impl<'a> Turn<'a> {
             created_at: now,
             version: 1,
             reseats: None,
+            offered: false,
         });
-        self.slot.put(reservation.clone());
-        self.changes.insert(reservation.clone());
+        self.pass_all();
+        self.take(reservation.clone());
         Ok((reservation, Verdict::Book))
+    }
+
+    /// What a party costs: its seats and what it orders ahead, or the deposit.
+    pub(super) fn price(&self, party: u32, payment: Payment, seats: &[Seat], order: &[OrderLine]) -> Won {
+        let ordered = order.iter().filter_map(|line| line.price.times(line.quantity)).sum();
+        match (self.inventory().hall(), payment) {
+            (Some(hall), _) => seats.iter().filter_map(|seat| hall.price(seat)).sum::<Won>() + ordered,
+            (None, Payment::Prepay) => ordered,
+            (None, Payment::Deposit) => self.venue.settings.policy.deposit(party),
+        }
     }
 
     fn pay(&mut self, command: &Command, id: ReservationId) -> Done {
@@ -173,11 +215,15 @@ impl<'a> Turn<'a> {
         if self.venue.start(self.slot.id) <= at {
             return Err(Refusal::IllegalTransition { from: Status::Expired, to: paid_status(old.payment) });
         }
-        let table = self.room_for(old.party, None)?;
+        // Whoever had chosen seats, and paid for those, is not moved to others.
+        let wanted = if old.seats.is_empty() { Wanted::Any } else { Wanted::Seats(&old.seats) };
+        let Spot { table, seats } = self.room_for(old.party, wanted)?;
         let mut reservation = Reservation {
             id: afresh,
             life: Life::NEW,
             table,
+            seats,
+            offered: false,
             ticket: command.ticket,
             created_at: self.when.decided,
             version: 1,
@@ -187,8 +233,8 @@ impl<'a> Turn<'a> {
         settle(&mut reservation)?;
         self.move_money(command, &reservation, -reservation.paid, EntryKind::Payment);
         let reservation = Arc::new(reservation);
-        self.slot.put(reservation.clone());
-        self.changes.insert(reservation.clone());
+        self.pass_all();
+        self.take(reservation.clone());
         Ok((reservation, Verdict::Reseat))
     }
 
@@ -245,12 +291,9 @@ impl<'a> Turn<'a> {
         if self.slot.of_person(before.person).is_some_and(|own| own != id) {
             return Err(Refusal::AlreadyBooked);
         }
-        let table = self.room_for(party, Some(id))?;
-        let price = match before.payment {
-            Payment::Deposit => self.venue.settings.policy.deposit(party),
-            Payment::Prepay => before.price,
-        };
-        let mut after = Reservation { party, table, price, slot: self.slot.id, ..next(before) };
+        let Spot { table, seats } = self.room_instead_of(before, party)?;
+        let price = self.price(party, before.payment, &seats, &before.order);
+        let mut after = Reservation { party, table, seats, price, slot: self.slot.id, ..next(before) };
         if before.status() != Status::Temporary && price > before.price {
             after.paid = before.paid + (price - before.price);
             self.move_money(command, &after, before.price - price, EntryKind::Payment);
@@ -259,6 +302,10 @@ impl<'a> Turn<'a> {
             after.refunded = before.refunded + back;
             self.move_money(command, &after, back, EntryKind::Refund);
         }
+        if self.slot.holder(id).is_none_or(|here| here.party < party) {
+            self.pass_all();
+        }
+        self.unlist(before.person);
         Ok((self.store(before, after, command), command.action.verdict()))
     }
 
@@ -290,12 +337,13 @@ impl<'a> Turn<'a> {
             let after = Arc::new(after);
             self.changes.update(&before, after.clone(), None);
             self.slot.put(after);
+            self.freed = true;
             self.decisions.push(Decision {
                 ticket: None,
                 person: before.person,
                 verdict: Verdict::Expire,
                 party: before.party,
-                left: self.slot.remaining(self.inventory()),
+                left: self.slot.open(self.inventory()),
                 reservation: Some(id),
                 refused: None,
             });
@@ -314,7 +362,7 @@ impl<'a> Turn<'a> {
         if found.slot == self.slot.id { Ok(found) } else { Err(Refusal::Elsewhere) }
     }
 
-    fn find_anywhere(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
+    pub(super) fn find_anywhere(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
         let here = self.slot.holder(id).or_else(|| self.changes.current(id));
         here.or_else(|| self.known.reservations.get(&id)).cloned().ok_or(Refusal::NotFound)
     }
@@ -323,7 +371,15 @@ impl<'a> Turn<'a> {
         let after = Arc::new(after);
         self.changes.update(before, after.clone(), Some(command.ticket));
         self.slot.put(after.clone());
+        self.freed = true;
         after
+    }
+
+    /// Puts a new reservation into the slot; whoever has a place waits for none.
+    pub(super) fn take(&mut self, reservation: Arc<Reservation>) {
+        self.unlist(reservation.person);
+        self.slot.put(reservation.clone());
+        self.changes.insert(reservation);
     }
 
     fn move_money(&mut self, command: &Command, reservation: &Reservation, amount: Won, kind: EntryKind) {
@@ -351,16 +407,45 @@ impl<'a> Turn<'a> {
         ))
     }
 
-    fn room_for(&self, party: u32, instead_of: Option<ReservationId>) -> Result<Option<u32>, Refusal> {
+    /// Room for somebody who has no place here.
+    fn room_for(&self, party: u32, wanted: Wanted<'_>) -> Result<Spot, Refusal> {
         let inventory = self.inventory();
-        self.slot.room_for(inventory, party, instead_of).map_err(|NoRoom { remaining }| match inventory {
-            Inventory::Tables { .. } => Refusal::TableUnavailable { remaining },
-            _ => Refusal::NotEnoughPlaces { remaining },
-        })
+        if self.slot.waitlist().keeps_what_is_left() {
+            return Err(match inventory {
+                Inventory::Tables { .. } => Refusal::TableUnavailable { remaining: 0 },
+                Inventory::Seats { .. } => Refusal::SeatTaken { remaining: 0 },
+                _ => Refusal::NotEnoughPlaces { remaining: 0 },
+            });
+        }
+        self.slot.room_for(inventory, party, wanted, None).map_err(no_room)
+    }
+
+    /// Room for another party in the place of one that is here or comes from another slot: the same seats if it can be.
+    fn room_instead_of(&self, before: &Reservation, party: u32) -> Result<Spot, Refusal> {
+        let same = !before.seats.is_empty() && party == before.party;
+        let wanted = if same { Wanted::Seats(&before.seats) } else { Wanted::Any };
+        match self.slot.holder(before.id) {
+            // What it has already is not taken from anybody who waits.
+            Some(here) if party <= here.party => {
+                self.slot.room_for(self.inventory(), party, wanted, Some(before.id)).map_err(no_room)
+            }
+            Some(_) if !self.slot.waitlist().keeps_what_is_left() => {
+                self.slot.room_for(self.inventory(), party, wanted, Some(before.id)).map_err(no_room)
+            }
+            _ => self.room_for(party, wanted),
+        }
     }
 
     fn inventory(&self) -> &'a Inventory {
         &self.venue.settings.inventory
+    }
+}
+
+fn no_room(no_room: NoRoom) -> Refusal {
+    match no_room {
+        NoRoom::Places(remaining) => Refusal::NotEnoughPlaces { remaining },
+        NoRoom::Tables(remaining) => Refusal::TableUnavailable { remaining },
+        NoRoom::Seats(remaining) => Refusal::SeatTaken { remaining },
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a batch stores: each reservation at most once, what frees ahead of what takes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::ids::{PersonId, ReservationId, SlotId, TicketId};
 use crate::money::Won;
 use crate::reservation::Reservation;
+use crate::waitlist::Waiting;
 use crate::wallet::EntryKind;
 
 /// A stored reservation that the batch changes.
@@ -17,7 +18,7 @@ pub struct Change {
     pub from_version: u32,
     /// The slot it comes from, where that is another: its version moves too, so that nobody decides from an old copy.
     pub from_slot: Option<SlotId>,
-    /// Whether it lets go of places or of a table, and so has to happen before anybody takes them.
+    /// Whether it lets go of places, of a table or of seats, and so has to happen before anybody takes them.
     pub frees: bool,
     /// The ticket that asked for it; none for a hold that ran out.
     pub ticket: Option<TicketId>,
@@ -47,6 +48,8 @@ pub struct Changes {
     pub changed: Vec<Change>,
     /// Movements of money, in order.
     pub movements: Vec<Movement>,
+    /// Who is on the waitlist now, as they stand there, and who no longer is.
+    pub waitlist: BTreeMap<PersonId, Option<Waiting>>,
     position: HashMap<ReservationId, Position>,
 }
 
@@ -75,8 +78,10 @@ impl Changes {
     }
 
     pub(super) fn update(&mut self, before: &Reservation, after: Arc<Reservation>, ticket: Option<TicketId>) {
-        let frees =
-            !after.status().holds_places() || before.table != after.table || before.slot != after.slot;
+        let frees = !after.status().holds_places()
+            || before.table != after.table
+            || before.seats != after.seats
+            || before.slot != after.slot;
         match self.position.get(&after.id) {
             Some(&Position::New(at)) => self.new[at] = after,
             Some(&Position::Changed(at)) => {

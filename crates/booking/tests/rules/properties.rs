@@ -2,17 +2,31 @@
 //!
 //! The expectations are re-derived here from the rows by counting, not by asking the code under test.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use booking::*;
 use proptest::prelude::*;
 
-use crate::world::{World, done, person, places, tables};
+use crate::world::{World, done, hall, person, places, tables};
 
 /// What a generated guest does; indexes pick from the reservations made so far.
 #[derive(Debug, Clone)]
 enum Wish {
-    Book { who: u32, party: u32 },
+    Book {
+        who: u32,
+        party: u32,
+    },
+    /// So many seats side by side, from this one on.
+    Seats {
+        who: u32,
+        from: u32,
+        party: u32,
+    },
+    Join {
+        who: u32,
+        party: u32,
+    },
+    Unlist(u32),
     Pay(prop::sample::Index),
     Reseat(prop::sample::Index),
     Cancel(prop::sample::Index),
@@ -29,6 +43,9 @@ struct Step {
 fn wish() -> impl Strategy<Value = Wish> {
     prop_oneof![
         6 => (0u32..12, 1u32..7).prop_map(|(who, party)| Wish::Book { who, party }),
+        2 => (0u32..12, 1u32..7, 1u32..4).prop_map(|(who, from, party)| Wish::Seats { who, from, party }),
+        2 => (0u32..12, 1u32..7).prop_map(|(who, party)| Wish::Join { who, party }),
+        1 => (0u32..12).prop_map(Wish::Unlist),
         2 => any::<prop::sample::Index>().prop_map(Wish::Pay),
         1 => any::<prop::sample::Index>().prop_map(Wish::Reseat),
         2 => any::<prop::sample::Index>().prop_map(Wish::Cancel),
@@ -47,6 +64,7 @@ fn inventory() -> impl Strategy<Value = Inventory> {
         (1u32..25).prop_map(places),
         Just(Inventory::Exclusive),
         prop::collection::vec(1u32..8, 1..6).prop_map(|seats| tables(&seats)),
+        prop::collection::vec(1u32..8, 1..4).prop_map(|rows| hall(&rows)),
     ]
 }
 
@@ -60,6 +78,12 @@ fn commands(world: &mut World, wishes: &[Wish]) -> Vec<Command> {
             let who = |person: PersonId| u32::try_from(person.0).unwrap();
             Some(match wish {
                 Wish::Book { who, party } => world.book(*who, *party),
+                Wish::Seats { who, from, party } => {
+                    let seats: Vec<_> = (*from..from + party).map(|n| format!("A-1-{n}")).collect();
+                    world.book_seats(*who, *party, &seats.iter().map(String::as_str).collect::<Vec<_>>())
+                }
+                Wish::Join { who, party } => world.join(*who, *party),
+                Wish::Unlist(who) => world.command(*who, Action::Unlist {}),
                 Wish::Pay(at) => pick(at).map(|(id, p)| world.pay(who(p), id))?,
                 Wish::Reseat(at) => pick(at).map(|(id, p)| world.reseat(who(p), id))?,
                 Wish::Cancel(at) => pick(at).map(|(id, p)| world.cancel(who(p), id))?,
@@ -96,6 +120,31 @@ fn assert_sound(world: &World) {
             assert_eq!(taken.len(), holding.len(), "no table twice");
             assert!(holding.iter().all(|r| seats[&r.table.unwrap()] >= r.party), "the table fits the party");
         }
+        Inventory::Seats { sections } => {
+            let mut taken: Vec<_> = holding.iter().flat_map(|r| r.seats.iter()).collect();
+            let people: u32 = holding.iter().map(|r| r.party).sum();
+            assert_eq!(taken.len(), usize::try_from(people).unwrap(), "a seat a head");
+            taken.sort();
+            taken.dedup();
+            assert_eq!(taken.len(), usize::try_from(people).unwrap(), "no seat twice");
+            assert!(taken.iter().all(|seat| sections.price(seat).is_some()), "seats of this hall");
+        }
+    }
+    assert_list_is_sound(world);
+}
+
+/// Nobody waits for what is free, unless it is kept for somebody before them; nobody is passed too often.
+fn assert_list_is_sound(world: &World) {
+    for party in world.slot.waitlist().parties() {
+        assert!(party.passed <= 5, "passed over too often");
+        assert!(!has_room(world, party.party), "somebody waits although there is room");
+        if party.passed == 5 {
+            return;
+        }
+        assert!(
+            world.holding().iter().all(|r| r.person != party.person),
+            "whoever has a place waits for none"
+        );
     }
 }
 
@@ -105,13 +154,42 @@ fn would_fit(world: &World, who: PersonId, party: u32) -> bool {
     if holding.iter().any(|r| r.person == who) {
         return false;
     }
+    // What is left is kept for somebody who waits.
+    let kept = world.slot.waitlist().parties().iter().any(|waiting| waiting.passed == 5);
+    !kept && has_room(world, party)
+}
+
+fn has_room(world: &World, party: u32) -> bool {
+    let holding = world.holding();
     match &world.venue.settings.inventory {
         Inventory::Places { capacity } => holding.iter().map(|r| r.party).sum::<u32>() + party <= *capacity,
         Inventory::Exclusive => holding.is_empty(),
         Inventory::Tables { tables } => {
             tables.iter().any(|t| t.seats >= party && holding.iter().all(|r| r.table != Some(t.number)))
         }
+        Inventory::Seats { sections } => {
+            let taken: HashSet<_> = holding.iter().flat_map(|r| r.seats.iter()).collect();
+            let rows = sections.rows().map(|(_, _, seats)| seats);
+            let party = usize::try_from(party).unwrap();
+            rows.flat_map(|row| row.windows(party))
+                .any(|block| block.iter().all(|seat| !taken.contains(seat)))
+        }
     }
+}
+
+/// Whoever names seats needs those, not so many side by side.
+fn party_to_fit(world: &World, booking: &booking::decide::Booking) -> u32 {
+    let names = world.venue.settings.inventory.hall().is_some() && !booking.seats.is_empty();
+    if names { 1 } else { booking.party }
+}
+
+/// Whether all of these seats exist and nobody has any of them.
+fn are_free(world: &World, seats: &[Seat]) -> bool {
+    let Inventory::Seats { sections } = &world.venue.settings.inventory else { return false };
+    let holding = world.holding();
+    seats.iter().all(|seat| {
+        sections.price(seat).is_some() && holding.iter().all(|holder| !holder.seats.contains(seat))
+    })
 }
 
 fn smallest_fitting(world: &World, party: u32) -> Option<u32> {
@@ -144,9 +222,15 @@ proptest! {
         for step in steps {
             world.wait(step.wait);
             for command in commands(&mut world, &step.wishes) {
+                // Those who wait are offered what has run out before anybody is looked at.
+                let tend = world.command(99, Action::Tend {});
+                world.run(&[tend]);
                 let expected = match &command.action {
                     Action::Book(booking) => Some((
-                        would_fit(&world, command.person, booking.party),
+                        would_fit(&world, command.person, party_to_fit(&world, booking))
+                            && (world.venue.settings.inventory.hall().is_none()
+                                || booking.seats.is_empty()
+                                || are_free(&world, &booking.seats)),
                         smallest_fitting(&world, booking.party),
                     )),
                     _ => None,
@@ -178,6 +262,7 @@ proptest! {
             let told = |outcomes: &[Outcome]| -> Vec<_> {
                 outcomes.iter().map(|o| match o {
                     Outcome::Done(r) => (Some((r.id, r.status(), r.party, r.table, r.paid, r.refunded)), None),
+                    Outcome::Noted => (None, None),
                     Outcome::Refused(refusal) => (None, Some(*refusal)),
                 }).collect()
             };

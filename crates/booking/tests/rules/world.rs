@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use booking::decide::{Booking, Known};
+use booking::hall::{Row, Section};
 use booking::policy::{CancelledBy, Policy};
 use booking::venue::{Kind, Settings, WeekTimes, Zone};
 use booking::*;
@@ -29,6 +30,13 @@ pub fn tables(seats: &[u32]) -> Inventory {
     Inventory::Tables { tables }
 }
 
+/// A section with rows of so many seats.
+pub fn hall(rows: &[u32]) -> Inventory {
+    let row = |(&seats, n): (&u32, u32)| Row { name: n.to_string(), seats };
+    let rows = rows.iter().zip(1..).map(row).collect();
+    Inventory::Seats { sections: Hall::from(vec![Section { name: "A".into(), price: Won(30_000), rows }]) }
+}
+
 pub fn person(n: u32) -> PersonId {
     PersonId(u128::from(n))
 }
@@ -41,6 +49,7 @@ impl World {
             inventory,
             time_zone: Zone::named("Asia/Seoul").unwrap(),
             times: WeekTimes::daily(11, 20),
+            shows: vec![],
             book_ahead_days: 60,
             requests_per_second: None,
             policy: Policy::default(),
@@ -63,16 +72,28 @@ impl World {
     }
 
     pub fn book(&mut self, who: u32, party: u32) -> Command {
+        self.book_seats(who, party, &[])
+    }
+
+    pub fn book_seats(&mut self, who: u32, party: u32, seats: &[&str]) -> Command {
         let id = ReservationId(u128::from(self.next_number) + 1_000);
         let booking = Booking {
             id,
             name: "guest".into(),
             party,
+            seats: seats.iter().map(|label| Seat::labelled(label)).collect(),
+            section: None,
             payment: Payment::Deposit,
             order: Arc::from([]),
             note: None,
         };
         self.command(who, Action::Book(Box::new(booking)))
+    }
+
+    /// Joins the waitlist.
+    pub fn join(&mut self, who: u32, party: u32) -> Command {
+        let offer = ReservationId(u128::from(self.next_number) + 5_000_000);
+        self.command(who, Action::Join { name: "guest".into(), party, offer })
     }
 
     pub fn pay(&mut self, who: u32, reservation: ReservationId) -> Command {
@@ -146,6 +167,7 @@ pub fn slot_at(hour: i8) -> SlotId {
 pub fn done(outcome: &Outcome) -> Arc<Reservation> {
     match outcome {
         Outcome::Done(reservation) => reservation.clone(),
+        Outcome::Noted => panic!("noted"),
         Outcome::Refused(refusal) => panic!("refused: {refusal:?}"),
     }
 }
@@ -153,6 +175,7 @@ pub fn done(outcome: &Outcome) -> Arc<Reservation> {
 pub fn refusal(outcome: &Outcome) -> Refusal {
     match outcome {
         Outcome::Done(reservation) => panic!("done: {reservation:?}"),
+        Outcome::Noted => panic!("noted"),
         Outcome::Refused(refusal) => *refusal,
     }
 }

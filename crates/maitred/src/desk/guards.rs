@@ -23,6 +23,10 @@ pub(super) enum Name {
     Place(SlotId, PersonId),
     /// Anything about a reservation, so that nobody can crowd the side of a lane that goes first.
     Reservation(ReservationId),
+    /// A place on the waitlist of a slot, by one person.
+    List(SlotId, PersonId),
+    /// A look at what the waitlist of a slot can be offered.
+    Tending(SlotId),
     /// Tidying up after a hold. It stands in nobody's way.
     Expiry(ReservationId),
 }
@@ -31,6 +35,8 @@ impl Name {
     pub(super) fn of(slot: SlotId, person: PersonId, action: &Action) -> Self {
         match (action, action.reservation()) {
             (Action::Expire { reservation }, _) => Self::Expiry(*reservation),
+            (Action::Join { .. } | Action::Unlist {}, _) => Self::List(slot, person),
+            (Action::Tend {}, _) => Self::Tending(slot),
             (_, Some(reservation)) => Self::Reservation(reservation),
             (_, None) => Self::Place(slot, person),
         }

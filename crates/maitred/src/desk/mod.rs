@@ -396,7 +396,7 @@ fn side(action: &Action) -> Side {
 fn outcome(answer: &Answer) -> &'static str {
     match answer {
         Answer::Decided(settled) => match &settled.outcome {
-            Outcome::Done(_) => "done",
+            Outcome::Done(_) | Outcome::Noted => "done",
             Outcome::Refused(_) => "refused",
         },
         Answer::Left => "left",

@@ -14,6 +14,7 @@ fn settled(logged: Logged, reservation: Option<Arc<Reservation>>) -> Settled {
     let outcome = match (decision.refused, reservation) {
         (Some(refusal), _) => Outcome::Refused(refusal),
         (None, Some(reservation)) => Outcome::Done(reservation),
+        (None, None) if decision.verdict.is_about_waitlist() => Outcome::Noted,
         (None, None) => Outcome::Refused(Refusal::NotFound),
     };
     Settled { outcome, decision, decided_at, batch }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use booking::venue::StartTime;
-use booking::{Inventory, SlotId, Venue, VenueId};
-use jiff::ToSpan;
+use booking::{Hall, Inventory, Seat, Slot, SlotId, Status, Venue, VenueId};
 use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 use store::Occupancy;
 use utoipa::{IntoParams, ToSchema};
@@ -41,12 +41,15 @@ pub struct SlotView {
     #[schema(value_type = String, example = "12:00")]
     time: StartTime,
     capacity: u32,
-    /// People, tables, or one reservation where the venue is exclusive.
+    /// People, tables, seats, or one reservation where the venue is exclusive. None while what is left is kept for somebody
+    /// on the waitlist.
     remaining: u32,
     /// How many people stand in line for it.
     waiting_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     tables: Option<Vec<TableState>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seats: Option<Vec<SeatState>>,
 }
 
 /// A table in a slot.
@@ -57,9 +60,46 @@ pub struct TableState {
     free: bool,
 }
 
+/// A seat in a slot.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SeatState {
+    /// Its label: section, row and number.
+    #[schema(example = "A-1-7")]
+    seat: String,
+    section: String,
+    row: String,
+    number: usize,
+    /// In won.
+    price: i64,
+    /// `AVAILABLE`, `HELD` until it is paid, or `RESERVED`.
+    status: &'static str,
+}
+
+/// Every seat of a hall, as it is in a slot.
+fn seats(hall: &Hall, slot: &Slot, now: Timestamp) -> Vec<SeatState> {
+    let status = |seat: &Seat| match slot.of_seat(seat).filter(|holder| !holder.has_expired(now)) {
+        None => "AVAILABLE",
+        Some(holder) if holder.status() == Status::Temporary => "HELD",
+        Some(_) => "RESERVED",
+    };
+    let rows = hall.rows().flat_map(|(section, row, seats)| {
+        seats.iter().zip(1..).map(move |(seat, number)| (section, row, seat, number))
+    });
+    rows.map(|(section, row, seat, number)| SeatState {
+        seat: seat.to_string(),
+        section: section.name.clone(),
+        row: row.name.clone(),
+        number,
+        price: section.price.0,
+        status: status(seat),
+    })
+    .collect()
+}
+
 fn remaining(inventory: &Inventory, taken: Option<&Occupancy>) -> u32 {
     let used = taken.map_or(0, |taken| match inventory {
-        Inventory::Places { .. } => taken.people,
+        _ if taken.kept => inventory.capacity(),
+        Inventory::Places { .. } | Inventory::Seats { .. } => taken.people,
         Inventory::Exclusive => taken.reservations,
         Inventory::Tables { tables } => {
             let used = tables.iter().filter(|table| taken.tables.contains(&table.number)).count();
@@ -94,10 +134,16 @@ pub async fn day(
     let now = app.clock.now();
     let taken = taken(&app, &venue, date, date).await?;
     let inventory = &venue.settings.inventory;
-    let times = venue.settings.times.on(date.weekday()).iter();
+    let times = venue.times_on(date).iter();
     let offered = times.filter_map(|&time| Some((time, venue.slot(date, time, now).ok()?)));
     let (times, slots): (Vec<_>, Vec<_>) = offered.unzip();
     let waiting = app.desk.waiting_for(&slots).await;
+    let mut halls = HashMap::new();
+    if let Some(hall) = inventory.hall() {
+        for &slot in &slots {
+            halls.insert(slot, seats(hall, &*app.seating.of(slot).await?, now));
+        }
+    }
     let slots = times.into_iter().zip(slots).zip(waiting).map(|((time, slot), waiting_count)| {
         let taken = taken.get(&slot);
         let tables = match inventory {
@@ -112,7 +158,8 @@ pub async fn day(
                 .collect()
         });
         let remaining = remaining(inventory, taken);
-        SlotView { time, capacity: inventory.capacity(), remaining, waiting_count, tables }
+        let seats = halls.remove(&slot);
+        SlotView { time, capacity: inventory.capacity(), remaining, waiting_count, tables, seats }
     });
     Ok(axum::Json(List::whole(slots.collect())))
 }
@@ -130,8 +177,7 @@ pub async fn dates(
     let last = today.saturating_add(i32::from(venue.settings.book_ahead_days).days());
     let taken = taken(&app, &venue, today, last).await?;
     let days = today.series(1.day()).take_while(|day| *day <= last).filter(|&day| {
-        let mut slots =
-            venue.settings.times.on(day.weekday()).iter().filter_map(|&time| venue.slot(day, time, now).ok());
+        let mut slots = venue.times_on(day).iter().filter_map(|&time| venue.slot(day, time, now).ok());
         slots.any(|slot| remaining(&venue.settings.inventory, taken.get(&slot)) > 0)
     });
     Ok(axum::Json(List::whole(days.collect())))

@@ -4,7 +4,7 @@ use booking::{Refusal, Status};
 use hyper::HeaderMap;
 use hyper::header::ACCEPT_LANGUAGE;
 
-use super::problem::{Code, Problem};
+use super::problem::{Code, Problem, later};
 
 /// A language that we speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,6 +61,27 @@ pub fn refusal(refusal: Refusal) -> Problem {
             };
             Problem { remaining: Some(remaining), ..Problem::new(Code::TableUnavailable, en, ko) }
         }
+        Refusal::SeatTaken { remaining } => Problem {
+            remaining: Some(remaining),
+            ..Problem::new(
+                Code::SeatTaken,
+                "These seats are taken, or not so many are free side by side. Look at the seats again and choose others.",
+                "선택한 좌석이 이미 예약되었거나 나란히 앉을 수 있는 좌석이 없습니다. 다른 좌석을 선택해 주세요.",
+            )
+        },
+        Refusal::AlreadyWaiting => Problem::new(
+            Code::AlreadyBooked,
+            "You are on the waitlist for this time with another party size. Leave it first.",
+            "이미 다른 인원으로 대기 명단에 등록되어 있습니다. 먼저 대기를 취소해 주세요.",
+        ),
+        Refusal::WaitlistFull => Problem {
+            retry_after: Some(later(60)),
+            ..Problem::new(
+                Code::LineFull,
+                "The waitlist for this time is full.",
+                "대기 명단이 가득 찼습니다.",
+            )
+        },
         Refusal::IllegalTransition { from, .. } => Problem::new(
             Code::IllegalTransition,
             format!("That is not possible: the reservation {}.", standing(from).0),

@@ -106,6 +106,7 @@ async fn manage(
         };
         let refusal = match &settled.outcome {
             Outcome::Done(done) => return Ok(Managed::Done(done.clone())),
+            Outcome::Noted => return Err(Problem::internal().about(ticket.id())),
             Outcome::Refused(refusal) => *refusal,
         };
         last = language::refusal(refusal).about(ticket.id());
@@ -157,7 +158,12 @@ pub async fn pay(
     Id(id): Id<ReservationId>,
     Json { .. }: Json<PaymentRequest>,
 ) -> Answered {
-    let managed = manage(&app, &guest, id, Role::Guest, |reservation, _| {
+    pay_with_points(&app, &guest, id).await
+}
+
+/// Pays out of the wallet.
+pub async fn pay_with_points(app: &App, guest: &Guest, id: ReservationId) -> Answered {
+    let managed = manage(app, guest, id, Role::Guest, |reservation, _| {
         let now = app.clock.now();
         let late = reservation.status() == Status::Expired || reservation.has_expired(now);
         let action = match late {
@@ -178,7 +184,12 @@ pub async fn cancel(
     Id(id): Id<ReservationId>,
     Nothing: Nothing,
 ) -> Answered {
-    let managed = manage(&app, &guest, id, Role::GuestOrStaff, |reservation, by| {
+    give_up(&app, &guest, id).await
+}
+
+/// Gives a reservation up, by its guest or by the venue.
+pub async fn give_up(app: &App, guest: &Guest, id: ReservationId) -> Answered {
+    let managed = manage(app, guest, id, Role::GuestOrStaff, |reservation, by| {
         (reservation.slot, Action::Cancel { reservation: id, by })
     });
     Ok(managed.await?.into_response())

@@ -16,6 +16,7 @@ mod terms;
 mod tickets;
 mod venues;
 mod views;
+mod waitlist;
 mod wallet;
 mod web;
 
@@ -35,6 +36,7 @@ use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
 use crate::passwords::Passwords;
+use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::venues::Venues;
 use docs::Bearer;
@@ -52,6 +54,8 @@ pub struct App {
     pub desk: Arc<Desk>,
     /// The venues as last seen.
     pub venues: Arc<Venues>,
+    /// Who sits where, as last seen.
+    pub seating: Seating,
     /// The time.
     pub clock: Clock,
     /// Signs and verifies access tokens.
@@ -69,8 +73,8 @@ pub struct App {
 impl App {
     /// What the sweeps go through.
     pub fn rooms(&self) -> crate::sweeps::Rooms<'_> {
-        let Self { store, admission, desk, clock, stopping, .. } = self;
-        crate::sweeps::Rooms { store, admission, desk, clock, stopping }
+        let Self { store, admission, desk, venues, clock, stopping, .. } = self;
+        crate::sweeps::Rooms { store, admission, desk, venues, clock, stopping }
     }
 }
 
@@ -79,7 +83,7 @@ impl App {
     info(
         title = "maitred",
         description = "Reservations for the second at which everyone presses the button: restaurant slots by head \
-                       count and by table, served strictly in order of arrival.\n\nErrors are RFC 9457 problems with a \
+                       count and by table, numbered concert seats, served strictly in order of arrival.\n\nErrors are RFC 9457 problems with a \
                        stable `code`. Being in line is 202, not an error: the ticket keeps the place.",
         license(name = "MIT OR Apache-2.0")
     ),
@@ -96,6 +100,11 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(venues::one, staff::change_venue))
         .routes(routes!(venues::menu, staff::set_menu))
         .routes(routes!(staff::set_tables))
+        .routes(routes!(staff::set_seats))
+        .routes(routes!(waitlist::join, waitlist::look, waitlist::leave))
+        .routes(routes!(waitlist::own))
+        .routes(routes!(waitlist::accept))
+        .routes(routes!(waitlist::decline))
         .routes(routes!(staff::reservations))
         .routes(routes!(availability::day))
         .routes(routes!(availability::dates))

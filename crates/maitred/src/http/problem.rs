@@ -53,6 +53,7 @@ codes! {
     AlreadyBooked "already-booked" CONFLICT "Already booked",
     NotEnoughPlaces "not-enough-places" CONFLICT "Not enough places",
     TableUnavailable "table-unavailable" CONFLICT "No table available",
+    SeatTaken "seat-taken" CONFLICT "A seat is taken",
     IllegalTransition "illegal-transition" CONFLICT "Not possible in this state",
     InsufficientPoints "insufficient-points" CONFLICT "Not enough points",
     PaymentInProgress "payment-in-progress" CONFLICT "A payment is in progress",

@@ -1,14 +1,17 @@
 //! Asking for a reservation, and looking at one's own.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use booking::decide::Booking;
+use booking::hall::MAX_SEATS;
 use booking::venue::{MAX_PARTY, NotOffered, StartTime};
 use booking::{
-    Action, OrderLine, Outcome, Payment, Reservation, ReservationId, SlotId, TicketId, Venue, VenueId,
+    Action, OrderLine, Outcome, Payment, Refusal, Reservation, ReservationId, Seat, SlotId, TicketId, Venue,
+    VenueId,
 };
 use fairlane::lane::Refused;
 use hyper::StatusCode;
@@ -23,7 +26,7 @@ use super::problem::{Code, FieldError, Problem, ProblemBody, later};
 use super::tickets::TicketView;
 use super::views::{List, ReservationView};
 use crate::admission::Admitted;
-use crate::desk::{Answer, Ticket, Turned, Waited, Wish};
+use crate::desk::{Answer, Key, Ticket, Turned, Waited, Wish};
 use crate::fresh;
 
 /// A wish for a reservation.
@@ -35,10 +38,13 @@ pub struct BookingRequest {
     date: String,
     #[schema(example = "12:00")]
     time: String,
-    /// Between 1 and 100.
-    party_size: u32,
-    /// For venues with numbered seats.
+    /// Between 1 and 100; up to 8 with numbered seats, and may be left out where they are named.
+    party_size: Option<u32>,
+    /// For venues with numbered seats: which ones, all or none. The best that are together if left out.
+    #[schema(example = json!(["A-1-7", "A-1-8"]))]
     seats: Option<Vec<String>>,
+    /// For venues with numbered seats: the section in which to look for the best.
+    section: Option<String>,
     /// `deposit` or `prepay`.
     #[schema(value_type = String)]
     payment: Payment,
@@ -81,6 +87,7 @@ pub async fn book(
     let key = key.with_body(&bytes);
     let admitted = match (slot, wish) {
         (Ok(slot), Ok(booking)) => {
+            refuse_taken(&app, &venue, slot, &booking, &guest, key.as_ref()).await?;
             let (person, action) = (guest.id, Action::Book(Box::new(booking)));
             let rate = venue.settings.requests_per_second;
             app.admission.book(Wish { slot, person, action, key, rate }).await.map_err(turned)?
@@ -96,7 +103,15 @@ pub async fn book(
         }
     };
     let answered = match admitted {
-        Admitted::InLine(ticket) => answer(&app, &ticket, patience, language).await,
+        Admitted::InLine(ticket) => {
+            let answered = answer(&app, &ticket, patience, language).await;
+            match taken_meanwhile(&app, &venue, &ticket).await? {
+                Some(remaining) => {
+                    Err(language::refusal(Refusal::SeatTaken { remaining }).about(ticket.id()))
+                }
+                None => answered,
+            }
+        }
         Admitted::Before(id) => answer_again(&app, id).await,
     };
     let mut response = answered.into_response();
@@ -107,11 +122,49 @@ pub async fn book(
     Ok(response)
 }
 
+/// Seats that are held are refused at once, however long the line is (C6).
+async fn refuse_taken(
+    app: &App,
+    venue: &Venue,
+    slot: SlotId,
+    booking: &Booking,
+    guest: &Guest,
+    key: Option<&Key>,
+) -> Result<(), Problem> {
+    if booking.seats.is_empty() {
+        return Ok(());
+    }
+    let (inventory, now) = (&venue.settings.inventory, app.clock.now());
+    let Some(remaining) = app.seating.taken(slot, inventory, &booking.seats, guest.id, now).await? else {
+        return Ok(());
+    };
+    // The same request may have been answered before.
+    match key {
+        Some(key) if app.admission.before(guest.id, key).await.map_err(turned)?.is_some() => Ok(()),
+        _ => Err(language::refusal(Refusal::SeatTaken { remaining })),
+    }
+}
+
+/// Whether somebody else has taken the seats that a ticket still stands in line for: then it need not stand there. How many
+/// are left.
+async fn taken_meanwhile(app: &App, venue: &Venue, ticket: &Arc<Ticket>) -> Result<Option<u32>, Problem> {
+    let (Action::Book(booking), None) = (&ticket.command.action, ticket.answer()) else { return Ok(None) };
+    if booking.seats.is_empty() {
+        return Ok(None);
+    }
+    let (slot, person, inventory) = (ticket.id().slot, ticket.command.person, &venue.settings.inventory);
+    match app.seating.taken(slot, inventory, &booking.seats, person, app.clock.now()).await? {
+        Some(remaining) if app.desk.leave(ticket).await => Ok(Some(remaining)),
+        _ => Ok(None),
+    }
+}
+
 /// The answer to a request that was decided a while ago.
 async fn answer_again(app: &App, id: TicketId) -> Result<Response, Problem> {
     let logged = app.store.decided(id).await?.ok_or_else(|| Problem::not_found("ticket"))?;
     match app.desk.recall(logged).await?.outcome {
         Outcome::Done(reservation) => Ok(created(&reservation)),
+        Outcome::Noted => Err(Problem::not_found("reservation")),
         Outcome::Refused(refusal) => Err(language::refusal(refusal).about(id)),
     }
 }
@@ -127,6 +180,7 @@ async fn answer(
     match ticket.wait(patience.wait).await {
         Waited::Answered(Answer::Decided(settled)) => match &settled.outcome {
             Outcome::Done(reservation) => Ok(created(reservation)),
+            Outcome::Noted => Err(Problem::internal().about(id)),
             // The same request may have been decided under another ticket, at another process.
             Outcome::Refused(refusal) => {
                 Err(language::refusal(*refusal).about(settled.decision.ticket.unwrap_or(id)))
@@ -229,14 +283,10 @@ pub fn slot(app: &App, venue: &Venue, day: &str, time: &str) -> Result<SlotId, E
 
 fn wish(app: &App, venue: &Venue, request: BookingRequest, guest: &Guest) -> Result<Booking, Errors> {
     let mut errors = Vec::new();
-    if !(1..=MAX_PARTY).contains(&request.party_size) {
-        errors.push(wrong("/partySize", format!("must be between 1 and {MAX_PARTY}")));
-    }
-    if request.seats.is_some() {
-        errors.push(wrong("/seats", "cannot be chosen: this venue has no numbered seats"));
-    }
+    let (party, seats) = party(venue, &request, &mut errors);
     let items = request.items.unwrap_or_default();
     match request.payment {
+        _ if venue.settings.inventory.hall().is_some() => {}
         Payment::Prepay if items.is_empty() => errors.push(wrong("/items", "must name what is prepaid")),
         Payment::Deposit if !items.is_empty() => {
             errors.push(wrong("/items", "are paid with payment \"prepay\" only"));
@@ -257,12 +307,54 @@ fn wish(app: &App, venue: &Venue, request: BookingRequest, guest: &Guest) -> Res
     Ok(Booking {
         id: fresh::reservation_id(app.clock.now()),
         name: guest.name.clone(),
-        party: request.party_size,
+        party,
+        seats: seats.into(),
+        section: request.section.map(Into::into),
         payment: request.payment,
         // Nothing ordered is the rule, and takes no memory.
         order: if lines.is_empty() { Arc::default() } else { lines.into() },
         note: note.map(Into::into),
     })
+}
+
+/// How many come, and which seats they name.
+fn party(venue: &Venue, request: &BookingRequest, errors: &mut Errors) -> (u32, Vec<Seat>) {
+    let seats: Vec<_> = request.seats.iter().flatten().map(|label| Seat::labelled(label)).collect();
+    let named = u32::try_from(seats.len()).unwrap_or(u32::MAX);
+    let party = request.party_size.unwrap_or(named);
+    let Some(hall) = venue.settings.inventory.hall() else {
+        if !(1..=MAX_PARTY).contains(&party) {
+            errors.push(wrong("/partySize", format!("must be between 1 and {MAX_PARTY}")));
+        }
+        let fields = [("/seats", request.seats.is_some()), ("/section", request.section.is_some())];
+        let asked = fields.into_iter().filter(|(_, asked)| *asked);
+        errors.extend(
+            asked.map(|(field, _)| wrong(field, "cannot be chosen: this venue has no numbered seats")),
+        );
+        return (party, Vec::new());
+    };
+    if !(1..=MAX_SEATS).contains(&party) {
+        errors
+            .push(wrong("/partySize", format!("must be between 1 and {MAX_SEATS} where seats are numbered")));
+    }
+    if request.seats.is_some() && named != party {
+        errors
+            .push(wrong("/seats", "must be as many as partySize; leave them out for the best that are free"));
+    }
+    if let Some(unknown) = seats.iter().find(|seat| hall.price(seat).is_none()) {
+        errors.push(wrong("/seats", format!("name {:?}, which this venue does not have", unknown.as_str())));
+    }
+    if seats.iter().collect::<HashSet<_>>().len() != seats.len() {
+        errors.push(wrong("/seats", "must each be named once"));
+    }
+    let section = request.section.as_deref();
+    if section.is_some_and(|name| hall.sections().iter().all(|known| known.name != name)) {
+        errors.push(wrong("/section", "is not one of this venue"));
+    }
+    if section.is_some() && request.seats.is_some() {
+        errors.push(wrong("/section", "is for seats that are not named"));
+    }
+    (party, seats)
 }
 
 fn line(venue: &Venue, item: &ItemRequest, errors: &mut Errors) -> Option<OrderLine> {

@@ -1,12 +1,16 @@
 //! Running a venue: its settings, tables and menu, and the day's reservations.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 use std::sync::Arc;
 
 use axum::extract::State;
+use booking::hall::Section;
 use booking::policy::Policy;
-use booking::venue::{DEFAULT_CAPACITY, Kind, MAX_PARTY, MenuItem, Settings, WeekTimes, Zone};
-use booking::{Inventory, SlotId, Table, Venue, VenueId, Won};
+use booking::venue::{
+    DEFAULT_CAPACITY, Kind, MAX_PARTY, MAX_SHOWS, MenuItem, Settings, Show, WeekTimes, Zone,
+};
+use booking::{Hall, Inventory, SlotId, Table, Venue, VenueId, Won};
 use hyper::StatusCode;
 use jiff::ToSpan;
 use serde::Deserialize;
@@ -31,10 +35,10 @@ async fn own_venue(app: &App, guest: &Guest, id: VenueId) -> Result<Arc<Venue>, 
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VenueSettings {
     name: Option<String>,
-    /// `restaurant`.
+    /// `restaurant` or `concert`.
     #[schema(value_type = Option<String>)]
     kind: Option<Kind>,
-    /// `places` or `tables`.
+    /// `places`, `tables` or `seats`.
     inventory: Option<String>,
     /// People a slot, with inventory `places`.
     capacity: Option<u32>,
@@ -42,12 +46,18 @@ pub struct VenueSettings {
     exclusive: Option<bool>,
     #[schema(value_type = Option<Vec<super::views::TableView>>)]
     tables: Option<Vec<Table>>,
+    /// Priced seats: sections, best first; rows from the front.
+    #[schema(value_type = Option<Vec<super::views::SectionView>>)]
+    sections: Option<Vec<Section>>,
     /// An IANA name; Asia/Seoul by default.
     #[schema(value_type = Option<String>)]
     time_zone: Option<Zone>,
     /// Start times by weekday: `{"monday":["11:00","12:00"], …}`.
     #[schema(value_type = Option<Object>)]
     times: Option<WeekTimes>,
+    /// Days with shows: `[{"date":"2026-12-24","times":["19:00"]}]`. As long as there are any, `times` does not count.
+    #[schema(value_type = Option<Vec<super::views::ShowView>>)]
+    shows: Option<Vec<Show>>,
     book_ahead_days: Option<u16>,
     /// How many people may join the venue's lines in any second; `null` for any number.
     #[serde(default, deserialize_with = "said")]
@@ -82,6 +92,7 @@ impl VenueSettings {
             inventory,
             time_zone: self.time_zone.unwrap_or(base.time_zone),
             times: self.times.map_or(base.times, WeekTimes::in_order),
+            shows: self.shows.map_or(base.shows, in_order),
             book_ahead_days: self.book_ahead_days.unwrap_or(base.book_ahead_days),
             requests_per_second: self.requests_per_second.unwrap_or(base.requests_per_second),
             policy: match self.policy {
@@ -91,6 +102,9 @@ impl VenueSettings {
         };
         if !(1..=100).contains(&settings.name.chars().count()) {
             return Err(Problem::field("/name", "must have between 1 and 100 characters"));
+        }
+        if settings.shows.len() > MAX_SHOWS {
+            return Err(Problem::field("/shows", "must be 400 days at most"));
         }
         if !(1..=365).contains(&settings.book_ahead_days) {
             return Err(Problem::field("/bookAheadDays", "must be between 1 and 365"));
@@ -107,9 +121,15 @@ impl VenueSettings {
     fn inventory_on(&self, base: &Inventory) -> Result<Inventory, Problem> {
         let kept = match base {
             Inventory::Tables { .. } => "tables",
+            Inventory::Seats { .. } => "seats",
             _ => "places",
         };
-        match self.inventory.as_deref().unwrap_or(if self.tables.is_some() { "tables" } else { kept }) {
+        let named = match (&self.tables, &self.sections) {
+            (Some(_), _) => "tables",
+            (None, Some(_)) => "seats",
+            (None, None) => kept,
+        };
+        match self.inventory.as_deref().unwrap_or(named) {
             "places" => {
                 let exclusive =
                     self.exclusive.unwrap_or(self.capacity.is_none() && *base == Inventory::Exclusive);
@@ -128,8 +148,28 @@ impl VenueSettings {
                 (None, Inventory::Tables { .. }) => Ok(base.clone()),
                 (None, _) => Err(Problem::field("/tables", "must list the tables")),
             },
-            _ => Err(Problem::field("/inventory", "must be \"places\" or \"tables\"")),
+            "seats" => match (&self.sections, base) {
+                (Some(sections), _) => hall(sections.clone()),
+                (None, Inventory::Seats { .. }) => Ok(base.clone()),
+                (None, _) => Err(Problem::field("/sections", "must list the seats")),
+            },
+            _ => Err(Problem::field("/inventory", "must be \"places\", \"tables\" or \"seats\"")),
         }
+    }
+}
+
+/// Days with shows in order, each once, each with its times in order.
+fn in_order(shows: Vec<Show>) -> Vec<Show> {
+    let mut days = BTreeMap::<_, BTreeSet<_>>::new();
+    shows.into_iter().for_each(|show| days.entry(show.date).or_default().extend(show.times));
+    days.into_iter().map(|(date, times)| Show { date, times: times.into_iter().collect() }).collect()
+}
+
+fn hall(sections: Vec<Section>) -> Result<Inventory, Problem> {
+    let sections = Hall::from(sections);
+    match sections.fault() {
+        Some((pointer, message)) => Err(Problem::field(pointer, message)),
+        None => Ok(Inventory::Seats { sections }),
     }
 }
 
@@ -155,15 +195,20 @@ pub async fn add_venue(
     guest: Guest,
     Json { value, .. }: Json<VenueSettings>,
 ) -> Result<(StatusCode, axum::Json<VenueView>), Problem> {
+    let kind = value.kind.unwrap_or(Kind::Restaurant);
     let base = Settings {
         name: String::new(),
-        kind: Kind::Restaurant,
+        kind,
         inventory: Inventory::Places { capacity: DEFAULT_CAPACITY },
         time_zone: Zone::named("Asia/Seoul").ok_or_else(Problem::internal)?,
         times: WeekTimes::daily(11, 20),
+        shows: vec![],
         book_ahead_days: 60,
         requests_per_second: None,
-        policy: Policy::default(),
+        policy: match kind {
+            Kind::Restaurant => Policy::default(),
+            Kind::Concert => Policy::for_shows(),
+        },
     };
     let venue = app.store.add_venue(value.on(base)?, vec![], vec![guest.id]).await?;
     Ok((StatusCode::CREATED, axum::Json(VenueView::from(&venue))))
@@ -233,6 +278,29 @@ pub async fn set_tables(
     own_venue(&app, &guest, id).await?;
     let current = app.venues.refresh(id).await?.ok_or_else(|| Problem::not_found("venue"))?;
     let inventory = Inventory::Tables { tables: checked(tables)? };
+    store_settings(&app, &current, Settings { inventory, ..current.settings.clone() }).await
+}
+
+/// All seats of a venue.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Seats {
+    #[schema(value_type = Vec<super::views::SectionView>)]
+    sections: Vec<Section>,
+}
+
+/// Replace a venue's seats: sections, best first; rows from the front; seats numbered from 1.
+#[utoipa::path(put, path = "/api/venues/{id}/seats", tag = "staff", params(("id" = String, Path)), request_body = Seats,
+    responses((status = 200, body = VenueView), (status = 403, body = ProblemBody), (status = 422, body = ProblemBody)))]
+pub async fn set_seats(
+    State(app): State<Arc<App>>,
+    guest: Guest,
+    Id(id): Id<VenueId>,
+    Json { value: Seats { sections }, .. }: Json<Seats>,
+) -> Result<axum::Json<VenueView>, Problem> {
+    own_venue(&app, &guest, id).await?;
+    let current = app.venues.refresh(id).await?.ok_or_else(|| Problem::not_found("venue"))?;
+    let inventory = hall(sections)?;
     store_settings(&app, &current, Settings { inventory, ..current.settings.clone() }).await
 }
 

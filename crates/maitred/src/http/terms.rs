@@ -26,7 +26,7 @@ pub struct Thought {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Terms {
     cancel: CancelTerms,
-    /// Where a change was asked about.
+    /// Where a change was asked about, unless it depends on the seats that it gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<ChangeTerms>,
 }
@@ -74,7 +74,7 @@ pub async fn terms(
     }
     let now = app.clock.now();
     let cancel = terms::cancelling(&venue, &found, by, now);
-    let change = thought.party_size.map(|party| terms::changing(&venue, &found, party, now));
+    let change = thought.party_size.and_then(|party| terms::changing(&venue, &found, party, now));
     let by_staff = venue.settings.policy.refunds_by_staff;
     Ok(axum::Json(Terms {
         cancel: CancelTerms { percent: cancel.percent, refund: cancel.refund.0, by_staff },

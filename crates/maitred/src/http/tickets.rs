@@ -125,6 +125,11 @@ impl TicketView {
                 let reservation = Some(ReservationView::from(reservation.as_ref()));
                 ("seated", code, OutcomeView { status, reservation, problem: None })
             }
+            Outcome::Noted => {
+                let status = if decision.verdict.is_owners() { 200 } else { 201 };
+                let noted = OutcomeView { status, reservation: None, problem: None };
+                ("seated", decision.verdict.as_str(), noted)
+            }
             Outcome::Refused(refusal) => {
                 let problem = language::refusal(*refusal).about(id);
                 let status = problem.code.status().as_u16();

@@ -1,6 +1,7 @@
 //! What clients see of the domain: the shapes of the contract.
 
-use booking::venue::{Kind, StartTime, WeekTimes};
+use booking::hall::Section;
+use booking::venue::{Kind, Show, StartTime, WeekTimes};
 use booking::{Inventory, Reservation, ReservationId, Status, Table, Venue, VenueId, policy::Policy};
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -45,6 +46,8 @@ pub struct ReservationView {
     party_size: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seats: Vec<String>,
     payment: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     items: Vec<OrderView>,
@@ -67,6 +70,9 @@ pub struct ReservationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     reseats: Option<ReservationId>,
+    /// Whether it was offered from the waitlist: accept it with a payment or at `/api/offers/{id}/accept`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    offer: bool,
 }
 
 /// Something ordered ahead.
@@ -96,6 +102,7 @@ impl From<&Reservation> for ReservationView {
             name: r.name.to_string(),
             party_size: r.party,
             table: r.table,
+            seats: r.seats.iter().map(ToString::to_string).collect(),
             payment: r.payment.as_str(),
             items: items.collect(),
             note: r.note.as_ref().map(|note| note.to_string()),
@@ -107,6 +114,7 @@ impl From<&Reservation> for ReservationView {
             created_at: r.created_at,
             ticket: r.ticket.into(),
             reseats: r.reseats,
+            offer: r.offered,
         }
     }
 }
@@ -132,18 +140,26 @@ pub struct VenueView {
     name: String,
     #[schema(value_type = String, example = "restaurant")]
     kind: Kind,
-    /// `places` or `tables`.
+    /// `places`, `tables` or `seats`.
     inventory: &'static str,
     /// Whether one reservation takes the whole slot.
     exclusive: bool,
-    /// How much a slot offers: people, tables, or one reservation where it is exclusive.
+    /// How much a slot offers: people, tables, seats, or one reservation where it is exclusive.
     capacity: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<TableView>>)]
     tables: Option<Vec<Table>>,
+    /// Priced seats: sections, best first; rows from the front; seats numbered from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<SectionView>>)]
+    sections: Option<Vec<Section>>,
     time_zone: String,
     #[schema(value_type = Object)]
     times: WeekTimes,
+    /// Days with shows, where not every week is like the other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<ShowView>)]
+    shows: Vec<Show>,
     book_ahead_days: u16,
     /// How many people may join its lines in any second; absent where there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,12 +177,42 @@ pub struct TableView {
     seats: u32,
 }
 
+/// Seats that cost the same.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Section)]
+pub struct SectionView {
+    name: String,
+    /// Of one seat, in won.
+    price: i64,
+    rows: Vec<RowView>,
+}
+
+/// A row of seats.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Row)]
+pub struct RowView {
+    name: String,
+    /// How many.
+    seats: u32,
+}
+
+/// A day with shows.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Show)]
+pub struct ShowView {
+    #[schema(format = Date)]
+    date: String,
+    #[schema(example = json!(["19:00"]))]
+    times: Vec<String>,
+}
+
 impl From<&Venue> for VenueView {
     fn from(venue: &Venue) -> Self {
         let settings = &venue.settings;
-        let (inventory, tables) = match &settings.inventory {
-            Inventory::Places { .. } | Inventory::Exclusive => ("places", None),
-            Inventory::Tables { tables } => ("tables", Some(tables.clone())),
+        let (inventory, tables, sections) = match &settings.inventory {
+            Inventory::Places { .. } | Inventory::Exclusive => ("places", None, None),
+            Inventory::Tables { tables } => ("tables", Some(tables.clone()), None),
+            Inventory::Seats { sections } => ("seats", None, Some(sections.sections().to_vec())),
         };
         Self {
             id: venue.id,
@@ -176,8 +222,10 @@ impl From<&Venue> for VenueView {
             exclusive: settings.inventory == Inventory::Exclusive,
             capacity: settings.inventory.capacity(),
             tables,
+            sections,
             time_zone: settings.time_zone.name().to_owned(),
             times: settings.times.clone(),
+            shows: settings.shows.clone(),
             book_ahead_days: settings.book_ahead_days,
             requests_per_second: settings.requests_per_second,
             policy: settings.policy.clone(),

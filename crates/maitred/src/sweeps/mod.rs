@@ -1,8 +1,11 @@
 //! Sweeps tidy up: each is bounded, idempotent and takes no input. Nothing depends on them for being right: an expired
 //! hold is free the moment it expires, a sweep only writes that down.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use booking::slot::Wanted;
+use booking::{Action, SlotId, Waiting};
 use jiff::SignedDuration;
 use store::{Error, Store};
 use tokio_util::sync::CancellationToken;
@@ -10,8 +13,11 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
+use crate::venues::Venues;
 
 const PERIOD: Duration = Duration::from_secs(1);
+/// Not sooner than this after the sweep before, however much is due.
+const BREATH: Duration = Duration::from_millis(20);
 /// Every so many periods, the clock is set right.
 const OFTEN: u32 = 10;
 /// Every so many periods, what is merely large is made smaller.
@@ -32,6 +38,8 @@ pub struct Rooms<'a> {
     pub admission: &'a Admission,
     /// Lanes and answers.
     pub desk: &'a Desk,
+    /// What there is to book.
+    pub venues: &'a Arc<Venues>,
     /// The time.
     pub clock: &'a Clock,
     /// Ends the sweeping.
@@ -44,7 +52,7 @@ pub async fn run(rooms: Rooms<'_>, also: impl Fn()) {
         tokio::select! {
             biased;
             () = rooms.stopping.cancelled() => return,
-            () = tokio::time::sleep(PERIOD) => {}
+            () = tokio::time::sleep(pause(rooms).await) => {}
         }
         if let Err(error) = sweep(rooms, round, &also).await {
             tracing::warn!(%error, "a sweep was cut short; the next one goes on");
@@ -52,11 +60,24 @@ pub async fn run(rooms: Rooms<'_>, also: impl Fn()) {
     }
 }
 
+/// How long until there is something to do: the next hold that runs out, if that is soon.
+async fn pause(rooms: Rooms<'_>) -> Duration {
+    if rooms.desk.is_in_trouble() {
+        return PERIOD;
+    }
+    let Ok(Some(deadline)) = rooms.store.next_deadline().await else { return PERIOD };
+    let left = Duration::try_from(deadline.duration_since(rooms.clock.now())).unwrap_or(Duration::ZERO);
+    left.clamp(BREATH, PERIOD)
+}
+
 async fn sweep(rooms: Rooms<'_>, round: u32, also: &impl Fn()) -> Result<(), Error> {
     if round.is_multiple_of(OFTEN) {
         rooms.clock.follow(rooms.store).await?;
     }
     expire_holds(rooms).await?;
+    if round.is_multiple_of(OFTEN) {
+        tend_waitlists(rooms).await?;
+    }
     if round.is_multiple_of(SELDOM) {
         forget_keys(rooms).await?;
         rooms.admission.tidy();
@@ -89,6 +110,35 @@ async fn expire_holds(rooms: Rooms<'_>) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Offers what is free to those who wait, where nothing that happened in the slot has: its venue may have grown.
+async fn tend_waitlists(rooms: Rooms<'_>) -> Result<(), Error> {
+    let now = rooms.clock.now();
+    let mut from = SlotId::from_i64(i64::MIN);
+    loop {
+        let slots = rooms.store.waited_for(from, BOUND).await?;
+        for &id in &slots {
+            let Some(venue) = rooms.venues.get(id.venue()).await? else { continue };
+            if venue.start(id) <= now {
+                continue;
+            }
+            let slot = rooms.store.slot(id).await?;
+            let fits = |party: &Waiting| {
+                slot.room_for(&venue.settings.inventory, party.party, Wanted::Any, None).is_ok()
+            };
+            if let Some(first) = slot.waitlist().first_that_fits(fits) {
+                // What another process tends already is left to it.
+                let _ = rooms.admission.manage(id, first.person, Action::Tend {}).await;
+            }
+        }
+        match slots.last() {
+            Some(last) if slots.len() == BOUND as usize && !rooms.stopping.is_cancelled() => {
+                from = SlotId::from_i64(last.to_i64().saturating_add(1));
+            }
+            _ => return Ok(()),
+        }
+    }
 }
 
 /// Forgets old keys, a bounded number at a time, until none are left.

@@ -44,6 +44,7 @@ pub fn settings(inventory: Inventory) -> Settings {
         time_zone: Zone::named("Asia/Seoul").unwrap(),
         times: WeekTimes::daily(11, 20),
         book_ahead_days: 60,
+        shows: vec![],
         requests_per_second: None,
         policy: Policy::default(),
     }

@@ -9,10 +9,11 @@ use booking::{Change, Movement, TicketId};
 use super::Postgres;
 use super::columns::{Wide, id_in, text, version};
 use super::session::Step;
-use super::takes::Takes;
+use super::takes::{Seats, Takes};
 use super::venues::{TOGETHER, number};
+use super::waitlist::Listed;
 use crate::error::{CommitError, Error, Failed, Unique, reason};
-use crate::records::{Batch, StoredKey};
+use crate::records::{Batch, StoredKey, seats_text};
 
 /// The slots of a batch that touches several, in the order that everybody keeps.
 const LOCK_SLOTS: &str = "SELECT id FROM slot WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE";
@@ -31,11 +32,12 @@ const ADVANCE_REGARDLESS: &str =
 /// A row that has moved on although the slot has not came from another slot, and was changed there.
 const CHANGE: &str = "WITH changed AS (UPDATE reservation r SET slot_id = c.slot_id, status = c.status, \
      party = c.party, table_no = c.table_no, price = c.price, paid = c.paid, refunded = c.refunded, \
-     refund_due = c.refund_due, version = c.version FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], \
-     $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]) \
-     AS c (id, from_version, slot_id, status, party, table_no, price, paid, refunded, refund_due, version) \
+     refund_due = c.refund_due, version = c.version, seats = c.seats FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], \
+     $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $13::text[]) \
+     AS c (id, from_version, slot_id, status, party, table_no, price, paid, refunded, refund_due, version, seats) \
      WHERE r.id = c.id AND r.version = c.from_version RETURNING 1) \
      SELECT CASE WHEN (SELECT count(*) FROM changed) = cardinality($1) THEN 0 ELSE refuse($12) END";
+const LEAVE_SEATS: &str = "DELETE FROM held_seat WHERE reservation = ANY ($1::uuid[])";
 const LEAVE_TABLES: &str = "UPDATE reservation SET table_no = NULL WHERE id = ANY ($1::uuid[])";
 const BUMP: &str = "UPDATE slot SET version = version + 1 WHERE id = ANY ($1::bigint[])";
 const LOCK_WALLETS: &str = "SELECT FROM wallet WHERE person = ANY ($1::uuid[]) ORDER BY person FOR UPDATE";
@@ -92,18 +94,30 @@ impl Postgres {
             batch.changes.changed.iter().partition(|change| !change.after.status().holds_places());
         let leaving: Vec<_> =
             kept.iter().filter(|change| change.frees).map(|change| Wide(change.after.id.0)).collect();
+        let leaving_seats = freed.iter().chain(kept.iter().filter(|change| change.frees));
+        let leaving_seats: Vec<_> = leaving_seats
+            .filter(|change| !change.after.seats.is_empty())
+            .map(|change| Wide(change.after.id.0))
+            .collect();
+        let retaken = Seats::of(kept.iter().filter(|change| change.frees).map(|change| &*change.after));
         let (freed, kept) = (Changed::of(freed), Changed::of(kept));
         freed.push_to(&mut steps);
-        // Tables are swapped by letting go of all of them before any is taken.
+        // Tables and seats are swapped by letting go of all of them before any is taken.
         if !leaving.is_empty() {
             steps.push(Step::new(LEAVE_TABLES, &[&leaving]));
         }
+        if !leaving_seats.is_empty() {
+            steps.push(Step::new(LEAVE_SEATS, &[&leaving_seats]));
+        }
         kept.push_to(&mut steps);
+        retaken.push_to(&mut steps);
         if !left.is_empty() {
             steps.push(Step::new(BUMP, &[&left]));
         }
         let takes = Takes::of(&batch.changes.new);
         takes.push_to(&mut steps);
+        let waitlist = Listed::of(&batch.changes.waitlist);
+        waitlist.push_to(&mut steps, &slot);
         let money = Money::of(&batch.changes.movements);
         money.push_to(&mut steps, &at);
         let keys = Keys::of(&batch.keys);
@@ -134,7 +148,9 @@ impl Postgres {
         }
         let culprit = match Unique::named(&failed) {
             // The rows say what the decision did not know: it was made from an old copy.
-            Some(Unique::PlaceOfPerson | Unique::PartyOfTable) => return CommitError::Stale,
+            Some(Unique::PlaceOfPerson | Unique::PartyOfTable | Unique::HolderOfSeat) => {
+                return CommitError::Stale;
+            }
             Some(Unique::Reservation | Unique::ReservationOfTicket) => self.won_before(batch).await,
             Some(Unique::RequestKey) => {
                 // A key that is not there any more has been forgotten since: then it can be stored now.
@@ -197,6 +213,7 @@ struct Changed {
     numbers: [Vec<i64>; 8],
     status: Vec<&'static str>,
     table_no: Vec<Option<i64>>,
+    seats: Vec<Option<String>>,
 }
 
 impl Changed {
@@ -207,6 +224,7 @@ impl Changed {
             all.id.push(Wide(r.id.0));
             all.status.push(r.status().as_str());
             all.table_no.push(r.table.map(i64::from));
+            all.seats.push(seats_text(&r.seats));
             let (from, party, version) = (change.from_version.into(), r.party.into(), r.version.into());
             let row =
                 [from, r.slot.to_i64(), party, r.price.0, r.paid.0, r.refunded.0, r.refund_due.0, version];
@@ -219,10 +237,11 @@ impl Changed {
         if self.id.is_empty() {
             return;
         }
-        let Self { id, numbers: [from, slot, party, price, paid, refunded, due, version], status, table_no } =
-            self;
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 12] =
-            [id, from, slot, status, party, table_no, price, paid, refunded, due, version, &reason::STALE];
+        let Self { id, numbers, status, table_no, seats } = self;
+        let [from, slot, party, price, paid, refunded, due, version] = numbers;
+        let stale = &reason::STALE;
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 13] =
+            [id, from, slot, status, party, table_no, price, paid, refunded, due, version, stale, seats];
         steps.push(Step::new(CHANGE, &values));
     }
 }

@@ -11,6 +11,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use crate::error::Error;
+use crate::records::seats_in;
 
 type Problem = Box<dyn StdError + Sync + Send>;
 
@@ -134,6 +135,8 @@ impl<'a> Columns<'a> {
             created_at: self.instant()?,
             version: self.number()?,
             reseats: self.optional_id()?.map(ReservationId),
+            seats: seats_in(self.take()?),
+            offered: self.take()?,
         })
     }
 
@@ -159,7 +162,8 @@ macro_rules! with_reservation {
         concat!(
             $before,
             " r.id, r.slot_id, r.person, r.name, r.status, r.party, r.table_no, r.payment, r.items, r.price, r.paid, \
-             r.refunded, r.refund_due, r.expires_at, r.note, r.ticket, r.created_at, r.version, r.reseats ",
+             r.refunded, r.refund_due, r.expires_at, r.note, r.ticket, r.created_at, r.version, r.reseats, \
+             r.seats, r.offered ",
             $after
         )
     };

@@ -17,6 +17,7 @@ mod session;
 mod slots;
 mod takes;
 mod venues;
+mod waitlist;
 mod wallet;
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Reading slots and reservations. Whatever belongs together is read by one statement, and so at one instant.
 
-use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, VenueId};
+use booking::waitlist::MAX_PASSES;
+use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, VenueId, Waitlist};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
@@ -26,7 +27,12 @@ impl Postgres {
                 slot.1.push(columns.reservation()?);
             }
         }
-        Ok(if rows.is_empty() { Slot::empty(id) } else { Slot::restore(id, slot.0, slot.1) })
+        if rows.is_empty() {
+            return Ok(Slot::empty(id));
+        }
+        // Read after the slot: if the list has moved on since, so has the slot's version, and nothing can be stored from this.
+        let waitlist = self.waitlist(id).await?;
+        Ok(Slot::restore(id, slot.0, slot.1).with_waitlist(Waitlist::restore(waitlist)))
     }
 
     /// These reservations, as far as they exist.
@@ -79,11 +85,15 @@ impl Postgres {
         now: Timestamp,
     ) -> Result<Vec<Occupancy>, Error> {
         let sql = "SELECT slot_id, sum(party)::bigint, count(*), \
-                   coalesce(array_agg(table_no) FILTER (WHERE table_no IS NOT NULL), '{}') FROM reservation \
+                   coalesce(array_agg(table_no) FILTER (WHERE table_no IS NOT NULL), '{}'), \
+                   EXISTS (SELECT FROM waiting WHERE waiting.slot_id = reservation.slot_id AND passed >= $4) \
+                   FROM reservation \
                    WHERE slot_id BETWEEN $1 AND $2 \
                    AND status IN ('TEMPORARY', 'CONFIRMED', 'PREPAY_CONFIRM', 'REFUND_PENDING') \
                    AND (status <> 'TEMPORARY' OR expires_at > $3) GROUP BY slot_id ORDER BY slot_id";
-        let rows = self.ask(sql, &[&from.to_i64(), &to.to_i64(), &now.as_millisecond()]).await?;
+        let rows = self
+            .ask(sql, &[&from.to_i64(), &to.to_i64(), &now.as_millisecond(), &i64::from(MAX_PASSES)])
+            .await?;
         let occupancy = |row| {
             let mut columns = Columns::of(row, "what is taken");
             Ok(Occupancy {
@@ -91,9 +101,17 @@ impl Postgres {
                 people: columns.number()?,
                 reservations: columns.number()?,
                 tables: columns.numbers()?,
+                kept: columns.take()?,
             })
         };
         rows.iter().map(occupancy).collect()
+    }
+
+    /// When the next hold runs out that has not been written down as expired.
+    pub(crate) async fn next_deadline(&self) -> Result<Option<Timestamp>, Error> {
+        let sql = "SELECT expires_at FROM reservation WHERE status = 'TEMPORARY' ORDER BY expires_at LIMIT 1";
+        let rows = self.ask(sql, &[]).await?;
+        rows.first().map(|row| Columns::of(row, "a deadline").instant()).transpose()
     }
 
     /// Holds whose deadline has passed at `now`, the longest overdue first.

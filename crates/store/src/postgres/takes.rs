@@ -7,13 +7,15 @@ use booking::Reservation;
 
 use super::columns::{Wide, text};
 use super::session::Step;
-use crate::records::order_text;
+use crate::records::{order_text, seats_text};
 
 const TAKE: &str = "INSERT INTO reservation (id, slot_id, person, name, status, party, table_no, payment, items, price, \
-     paid, refunded, refund_due, expires_at, note, ticket, created_at, version, reseats) \
+     paid, refunded, refund_due, expires_at, note, ticket, created_at, version, reseats, seats, offered) \
      SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], \
      $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], \
-     $16::uuid[], $17::bigint[], $18::bigint[], $19::uuid[])";
+     $16::uuid[], $17::bigint[], $18::bigint[], $19::uuid[], $20::text[], $21::boolean[])";
+/// The database itself forbids a seat that is held (C6).
+const TAKE_SEATS: &str = "INSERT INTO held_seat (slot_id, seat, reservation) SELECT * FROM unnest($1::bigint[], $2::text[], $3::uuid[])";
 
 pub(super) struct Takes<'a> {
     id: Vec<Wide>,
@@ -35,6 +37,9 @@ pub(super) struct Takes<'a> {
     created_at: Vec<i64>,
     version: Vec<i64>,
     reseats: Vec<Option<Wide>>,
+    seats: Vec<Option<String>>,
+    offered: Vec<bool>,
+    held: Seats<'a>,
 }
 
 impl<'a> Takes<'a> {
@@ -59,6 +64,9 @@ impl<'a> Takes<'a> {
             created_at: new.iter().map(|r| r.created_at.as_millisecond()).collect(),
             version: new.iter().map(|r| r.version.into()).collect(),
             reseats: new.iter().map(|r| r.reseats.map(|id| Wide(id.0))).collect(),
+            seats: new.iter().map(|r| seats_text(&r.seats)).collect(),
+            offered: new.iter().map(|r| r.offered).collect(),
+            held: Seats::of(new.iter().filter(|r| r.status().holds_places()).map(|r| &**r)),
         }
     }
 
@@ -66,7 +74,7 @@ impl<'a> Takes<'a> {
         if self.id.is_empty() {
             return;
         }
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 19] = [
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 21] = [
             &self.id,
             &self.slot,
             &self.person,
@@ -86,7 +94,38 @@ impl<'a> Takes<'a> {
             &self.created_at,
             &self.version,
             &self.reseats,
+            &self.seats,
+            &self.offered,
         ];
         steps.push(Step::new(TAKE, &values));
+        self.held.push_to(steps);
+    }
+}
+
+/// Seats that are taken, one by one.
+#[derive(Default)]
+pub(super) struct Seats<'a> {
+    slot: Vec<i64>,
+    seat: Vec<&'a str>,
+    reservation: Vec<Wide>,
+}
+
+impl<'a> Seats<'a> {
+    pub(super) fn of(reservations: impl Iterator<Item = &'a Reservation>) -> Self {
+        let mut all = Self::default();
+        for r in reservations {
+            for seat in r.seats.iter() {
+                all.slot.push(r.slot.to_i64());
+                all.seat.push(seat.as_str());
+                all.reservation.push(Wide(r.id.0));
+            }
+        }
+        all
+    }
+
+    pub(super) fn push_to<'b>(&'b self, steps: &mut Vec<Step<'b>>) {
+        if !self.slot.is_empty() {
+            steps.push(Step::new(TAKE_SEATS, &[&self.slot, &self.seat, &self.reservation]));
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use booking::{Change, Movement, Reservation, SlotId, TicketId};
 use rusqlite::{Connection, params};
 
-use super::{Sqlite, millis};
+use super::{Sqlite, millis, waitlist};
 use crate::error::{CommitError, Unique};
-use crate::records::{Batch, StoredKey, order_text};
+use crate::records::{Batch, StoredKey, order_text, seats_text};
 
 impl Sqlite {
     /// Stores a batch if slot and venue are as they were when it was decided; the slot's new version.
@@ -34,14 +34,19 @@ fn store(connection: &Connection, batch: &Batch, version: u64) -> Result<u64, Co
         batch.changes.changed.iter().partition(|change| !change.after.status().holds_places());
     for change in &freed {
         update(connection, change)?;
+        leave_seats(connection, &change.after)?;
     }
-    // Tables are swapped by letting go of all of them before any is taken.
+    // Tables and seats are swapped by letting go of all of them before any is taken.
     for change in kept.iter().filter(|change| change.frees) {
         let mut leave = connection.prepare_cached("UPDATE reservation SET table_no = NULL WHERE id = ?")?;
         leave.execute([change.after.id.0.to_be_bytes()])?;
+        leave_seats(connection, &change.after)?;
     }
     for change in &kept {
         update(connection, change)?;
+    }
+    for change in kept.iter().filter(|change| change.frees) {
+        take_seats(connection, &change.after)?;
     }
     let left: BTreeSet<SlotId> = batch.changes.changed.iter().filter_map(|change| change.from_slot).collect();
     for slot in left {
@@ -50,7 +55,11 @@ fn store(connection: &Connection, batch: &Batch, version: u64) -> Result<u64, Co
     }
     for reservation in &batch.changes.new {
         insert(connection, reservation)?;
+        if reservation.status().holds_places() {
+            take_seats(connection, reservation)?;
+        }
     }
+    waitlist::store(connection, batch)?;
     for movement in &batch.changes.movements {
         move_money(connection, movement, millis(batch.decided_at))?;
     }
@@ -89,7 +98,7 @@ fn advance_regardless(connection: &Connection, batch: &Batch) -> Result<u64, Com
 fn update(connection: &Connection, change: &Change) -> Result<(), CommitError> {
     let r = &change.after;
     let sql = "UPDATE reservation SET slot_id = ?3, status = ?4, party = ?5, table_no = ?6, price = ?7, paid = ?8, \
-               refunded = ?9, refund_due = ?10, version = ?11 WHERE id = ?1 AND version = ?2";
+               refunded = ?9, refund_due = ?10, version = ?11, seats = ?12 WHERE id = ?1 AND version = ?2";
     let values = params![
         r.id.0.to_be_bytes(),
         change.from_version,
@@ -102,6 +111,7 @@ fn update(connection: &Connection, change: &Change) -> Result<(), CommitError> {
         r.refunded.0,
         r.refund_due.0,
         r.version,
+        seats_text(&r.seats),
     ];
     match connection.prepare_cached(sql)?.execute(values) {
         Ok(1) => Ok(()),
@@ -113,8 +123,8 @@ fn update(connection: &Connection, change: &Change) -> Result<(), CommitError> {
 
 fn insert(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
     let sql = "INSERT INTO reservation (id, slot_id, person, name, status, party, table_no, payment, items, price, paid, \
-               refunded, refund_due, expires_at, note, ticket, created_at, version, reseats) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+               refunded, refund_due, expires_at, note, ticket, created_at, version, reseats, seats, offered) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
     let values = params![
         r.id.0.to_be_bytes(),
         r.slot.to_i64(),
@@ -135,11 +145,32 @@ fn insert(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
         millis(r.created_at),
         r.version,
         r.reseats.map(|id| id.0.to_be_bytes()),
+        seats_text(&r.seats),
+        r.offered,
     ];
     match connection.prepare_cached(sql)?.execute(values) {
         Ok(_) => Ok(()),
         Err(error) => Err(refused(error, Some(r.ticket))),
     }
+}
+
+/// Takes the seats of a reservation: the database itself forbids one that is held (C6).
+fn take_seats(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
+    let sql = "INSERT INTO held_seat (slot_id, seat, reservation) VALUES (?, ?, ?)";
+    for seat in r.seats.iter() {
+        let values = params![r.slot.to_i64(), seat.as_str(), r.id.0.to_be_bytes()];
+        let taken = connection.prepare_cached(sql)?.execute(values);
+        taken.map_err(|error| refused(error, Some(r.ticket)))?;
+    }
+    Ok(())
+}
+
+fn leave_seats(connection: &Connection, r: &Reservation) -> Result<(), CommitError> {
+    if !r.seats.is_empty() {
+        let mut leave = connection.prepare_cached("DELETE FROM held_seat WHERE reservation = ?")?;
+        leave.execute([r.id.0.to_be_bytes()])?;
+    }
+    Ok(())
 }
 
 /// What a violated constraint means for the batch.
@@ -148,7 +179,7 @@ fn refused(error: rusqlite::Error, ticket: Option<TicketId>) -> CommitError {
         (Some(Unique::ReservationOfTicket), Some(ticket)) => CommitError::Decided(ticket),
         (Some(Unique::Reservation), Some(ticket)) => CommitError::Made(ticket),
         // The rows say what the decision did not know: it was made from an old copy.
-        (Some(Unique::PlaceOfPerson | Unique::PartyOfTable), _) => CommitError::Stale,
+        (Some(Unique::PlaceOfPerson | Unique::PartyOfTable | Unique::HolderOfSeat), _) => CommitError::Stale,
         _ => error.into(),
     }
 }

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
 
+use crate::records::seats_in;
+
 /// An id of 128 bits, as 16 bytes.
 pub(super) struct Wide(pub u128);
 
@@ -41,7 +43,8 @@ pub(super) fn name<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> rusqli
 }
 
 pub(super) const RESERVATION: &str = "id, slot_id, person, name, status, party, table_no, payment, items, price, paid, \
-                                      refunded, refund_due, expires_at, note, ticket, created_at, version, reseats";
+                                      refunded, refund_due, expires_at, note, ticket, created_at, version, reseats, \
+                                      seats, offered";
 
 /// A reservation from the columns of [`RESERVATION`].
 pub(super) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
@@ -71,5 +74,7 @@ pub(super) fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
         created_at: row.get::<_, Instant>(16)?.0,
         version: row.get(17)?,
         reseats: row.get::<_, Option<Wide>>(18)?.map(|id| ReservationId(id.0)),
+        seats: seats_in(row.get::<_, Option<String>>(19)?.as_deref()),
+        offered: row.get(20)?,
     })
 }

@@ -12,6 +12,7 @@ mod log;
 mod reader;
 mod slots;
 mod venues;
+mod waitlist;
 mod wallet;
 mod writer;
 

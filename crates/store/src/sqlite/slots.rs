@@ -1,12 +1,13 @@
 //! Reading slots and reservations.
 
-use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, VenueId};
+use booking::waitlist::MAX_PASSES;
+use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, VenueId, Waitlist};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::columns::{RESERVATION, Wide, reservation};
-use super::{Sqlite, millis};
+use super::columns::{Instant, RESERVATION, Wide, reservation};
+use super::{Sqlite, millis, waitlist};
 use crate::error::Error;
 use crate::records::{Occupancy, Overdue, Page};
 
@@ -85,7 +86,9 @@ impl Sqlite {
         self.readers
             .ask(move |connection| {
                 let sql = format!(
-                    "SELECT slot_id, sum(party), count(*), group_concat(table_no) FROM reservation \
+                    "SELECT slot_id, sum(party), count(*), group_concat(table_no), \
+                     EXISTS (SELECT 1 FROM waiting WHERE waiting.slot_id = reservation.slot_id AND passed >= {MAX_PASSES}) \
+                     FROM reservation \
                      WHERE slot_id BETWEEN ?1 AND ?2 AND {HOLDING} AND (status <> 'TEMPORARY' OR expires_at > ?3) \
                      GROUP BY slot_id"
                 );
@@ -94,7 +97,8 @@ impl Sqlite {
                     let tables: Option<String> = row.get(3)?;
                     let tables = tables.iter().flat_map(|t| t.split(',')).filter_map(|t| t.parse().ok()).collect();
                     let slot = SlotId::from_i64(row.get(0)?);
-                    Ok(Occupancy { slot, people: row.get(1)?, reservations: row.get(2)?, tables })
+                    let (people, reservations, kept) = (row.get(1)?, row.get(2)?, row.get(4)?);
+                    Ok(Occupancy { slot, people, reservations, tables, kept })
                 })?;
                 Ok(rows.collect::<Result<_, _>>()?)
             })
@@ -121,6 +125,21 @@ impl Sqlite {
     }
 }
 
+impl Sqlite {
+    /// When the next hold runs out that has not been written down as expired.
+    pub(crate) async fn next_deadline(&self) -> Result<Option<Timestamp>, Error> {
+        self.readers
+            .ask(|connection| {
+                let sql = "SELECT expires_at FROM reservation INDEXED BY hold_by_deadline \
+                           WHERE status = 'TEMPORARY' ORDER BY expires_at LIMIT 1";
+                let mut select = connection.prepare_cached(sql)?;
+                let next = select.query_row([], |row| row.get::<_, Instant>(0)).optional()?;
+                Ok(next.map(|instant| instant.0))
+            })
+            .await
+    }
+}
+
 fn load(connection: &Connection, id: SlotId) -> Result<Slot, Error> {
     let sql = "SELECT version FROM slot WHERE id = ?";
     let version = connection.prepare_cached(sql)?.query_row([id.to_i64()], |row| row.get(0)).optional()?;
@@ -128,5 +147,6 @@ fn load(connection: &Connection, id: SlotId) -> Result<Slot, Error> {
     let sql = format!("SELECT {RESERVATION} FROM reservation WHERE slot_id = ? AND {HOLDING}");
     let mut select = connection.prepare_cached(&sql)?;
     let holders = select.query_map([id.to_i64()], reservation)?.collect::<Result<Vec<_>, _>>()?;
-    Ok(Slot::restore(id, version, holders))
+    let waitlist = waitlist::of_slot(connection, id)?;
+    Ok(Slot::restore(id, version, holders).with_waitlist(Waitlist::restore(waitlist)))
 }

@@ -31,7 +31,7 @@ async fn occupancy_counts_who_holds_a_place_at_that_instant() {
     };
     let held = |slot, people, tables: &[u32]| {
         let reservations = u32::try_from(tables.len()).unwrap();
-        Occupancy { slot, people, reservations, tables: tables.into() }
+        Occupancy { slot, people, reservations, tables: tables.into(), kept: false }
     };
     let later = held(world.slot(14), 3, &[1]);
     assert_eq!(occupied(&world).await, [held(slot, 2 + 4 + 8 + 16, &[1, 2, 3, 4]), later.clone()]);
@@ -50,7 +50,7 @@ async fn occupancy_without_tables_is_a_count_of_people() {
     let cancelled = world.seat(slot, 2, 2).await;
     world.run(&[world.cancel(&cancelled)]).await;
     let occupied = world.store.occupancy(slot, slot, world.now).await.unwrap();
-    assert_eq!(occupied, [Occupancy { slot, people: 3, reservations: 1, tables: vec![] }]);
+    assert_eq!(occupied, [Occupancy { slot, people: 3, reservations: 1, tables: vec![], kept: false }]);
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ async fn a_venue_is_read_back_as_it_was_made() {
         time_zone: Zone::named("America/St_Johns").unwrap(),
         times: WeekTimes { sunday: vec![StartTime(time(10, 30, 0, 0))], ..WeekTimes::default() },
         book_ahead_days: 365,
+        shows: vec![],
         requests_per_second: None,
         policy: Policy { hold_seconds: 61, refunds_by_staff: true, ..Policy::default() },
     };

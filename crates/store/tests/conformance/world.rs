@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use booking::decide::{Booking, Known};
+use booking::hall::{Row, Section};
 use booking::policy::{CancelledBy, Policy};
 use booking::venue::{Kind, Settings, WeekTimes, Zone};
 use booking::*;
@@ -31,6 +32,12 @@ pub fn tables(count: u32) -> Inventory {
     Inventory::Tables { tables: (1..=count).map(|number| Table { number, seats: 4 }).collect() }
 }
 
+/// One row of so many seats, called A-1-1, A-1-2, …
+pub fn row_of(seats: u32) -> Inventory {
+    let rows = vec![Row { name: "1".into(), seats }];
+    Inventory::Seats { sections: Hall::from(vec![Section { name: "A".into(), price: Won(30_000), rows }]) }
+}
+
 pub fn person(n: u32) -> PersonId {
     PersonId(u128::from(n))
 }
@@ -43,6 +50,7 @@ pub fn settings(inventory: Inventory) -> Settings {
         time_zone: Zone::named("Asia/Seoul").unwrap(),
         times: WeekTimes::daily(0, 23),
         book_ahead_days: 60,
+        shows: vec![],
         requests_per_second: None,
         policy: Policy::default(),
     }
@@ -86,9 +94,28 @@ impl World {
     }
 
     pub fn book(&self, slot: SlotId, who: u32, party: u32) -> Command {
-        let (name, order) = ("guest".into(), Arc::from([]));
-        let booking = Booking { id: self.id(), name, party, payment: Payment::Deposit, order, note: None };
+        self.book_seats(slot, who, party, &[])
+    }
+
+    /// These seats, or the best for the party.
+    pub fn book_seats(&self, slot: SlotId, who: u32, party: u32, seats: &[&str]) -> Command {
+        let booking = Booking {
+            id: self.id(),
+            name: "guest".into(),
+            party,
+            seats: seats.iter().map(|label| Seat::labelled(label)).collect(),
+            section: None,
+            payment: Payment::Deposit,
+            order: Arc::from([]),
+            note: None,
+        };
         self.command(slot, who, Action::Book(Box::new(booking)))
+    }
+
+    /// Joins the waitlist.
+    pub fn join(&self, slot: SlotId, who: u32, party: u32) -> Command {
+        let (name, offer) = ("guest".into(), self.id());
+        self.command(slot, who, Action::Join { name, party, offer })
     }
 
     pub fn pay(&self, reservation: &Reservation) -> Command {
@@ -184,6 +211,8 @@ impl World {
             created_at: self.now,
             version: 1,
             reseats: None,
+            seats: Arc::default(),
+            offered: false,
         }
     }
 
@@ -212,6 +241,7 @@ fn as_number(person: PersonId) -> u32 {
 pub fn done(outcome: &Outcome) -> Arc<Reservation> {
     match outcome {
         Outcome::Done(reservation) => reservation.clone(),
+        Outcome::Noted => panic!("noted"),
         Outcome::Refused(refusal) => panic!("refused: {refusal:?}"),
     }
 }
@@ -221,6 +251,9 @@ pub fn changed(before: &Reservation, change: impl FnOnce(&mut Reservation)) -> C
     let mut after = Reservation { version: before.version + 1, ..before.clone() };
     change(&mut after);
     let from_slot = (before.slot != after.slot).then_some(before.slot);
-    let frees = !after.status().holds_places() || before.table != after.table || from_slot.is_some();
+    let frees = !after.status().holds_places()
+        || before.table != after.table
+        || before.seats != after.seats
+        || from_slot.is_some();
     Change { from_version: before.version, from_slot, frees, ticket: None, after: Arc::new(after) }
 }

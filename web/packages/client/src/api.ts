@@ -38,6 +38,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/offers/{reservationId}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Accept what is offered: what it costs is paid with points. */
+        post: operations["accept"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/offers/{reservationId}/decline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decline what is offered: it goes to the next on the list. */
+        post: operations["decline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/reservations": {
         parameters: {
             query?: never;
@@ -336,6 +370,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/venues/{id}/seats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replace a venue's seats: sections, best first; rows from the front; seats numbered from 1. */
+        put: operations["set_seats"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/venues/{id}/tables": {
         parameters: {
             query?: never;
@@ -346,6 +397,42 @@ export interface paths {
         get?: never;
         /** Replace a venue's tables. */
         put: operations["set_tables"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/waitlist": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where one stands on a waitlist. */
+        get: operations["waitlist_place"];
+        put?: never;
+        /** Wait for a place. Whoever is first on the list and fits is offered what becomes free, at once if anything is free. */
+        post: operations["join_waitlist"];
+        /** Wait no longer. */
+        delete: operations["leave_waitlist"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/waitlist": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All waitlists on which one is. */
+        get: operations["own_waitlists"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -478,13 +565,21 @@ export interface components {
             note?: string | null;
             /**
              * Format: int32
-             * @description Between 1 and 100.
+             * @description Between 1 and 100; up to 8 with numbered seats, and may be left out where they are named.
              */
-            partySize: number;
+            partySize?: number | null;
             /** @description `deposit` or `prepay`. */
             payment: string;
-            /** @description For venues with numbered seats. */
+            /**
+             * @description For venues with numbered seats: which ones, all or none. The best that are together if left out.
+             * @example [
+             *       "A-1-7",
+             *       "A-1-8"
+             *     ]
+             */
             seats?: string[] | null;
+            /** @description For venues with numbered seats: the section in which to look for the best. */
+            section?: string | null;
             /** @example 12:00 */
             time: string;
             venueId: string;
@@ -551,6 +646,15 @@ export interface components {
              */
             quantity: number;
         };
+        /** @description A wish to wait. */
+        JoinRequest: {
+            /** @example 2026-12-24 */
+            date: string;
+            /** Format: int32 */
+            partySize: number;
+            /** @example 12:00 */
+            time: string;
+        };
         /** @description Part of a list, and where to go on. */
         List_MenuItem: {
             /** @description This part. */
@@ -593,6 +697,8 @@ export interface components {
                 /** @description The name it is made out to. */
                 name: string;
                 note?: string | null;
+                /** @description Whether it was offered from the waitlist: accept it with a payment or at `/api/offers/{id}/accept`. */
+                offer?: boolean;
                 /** Format: int32 */
                 partySize: number;
                 payment: string;
@@ -603,6 +709,7 @@ export interface components {
                 refundDue: number;
                 /** @description The expired reservation that this one stands in for. */
                 reseats?: string | null;
+                seats?: string[];
                 /** @example TEMPORARY */
                 status: string;
                 /** Format: int32 */
@@ -624,9 +731,11 @@ export interface components {
                 capacity: number;
                 /**
                  * Format: int32
-                 * @description People, tables, or one reservation where the venue is exclusive.
+                 * @description People, tables, seats, or one reservation where the venue is exclusive. None while what is left is kept for somebody
+                 *     on the waitlist.
                  */
                 remaining: number;
+                seats?: components["schemas"]["SeatState"][] | null;
                 tables?: components["schemas"]["TableState"][] | null;
                 /** @example 12:00 */
                 time: string;
@@ -651,13 +760,13 @@ export interface components {
                 bookAheadDays: number;
                 /**
                  * Format: int32
-                 * @description How much a slot offers: people, tables, or one reservation where it is exclusive.
+                 * @description How much a slot offers: people, tables, seats, or one reservation where it is exclusive.
                  */
                 capacity: number;
                 /** @description Whether one reservation takes the whole slot. */
                 exclusive: boolean;
                 id: string;
-                /** @description `places` or `tables`. */
+                /** @description `places`, `tables` or `seats`. */
                 inventory: string;
                 /** @example restaurant */
                 kind: string;
@@ -668,9 +777,35 @@ export interface components {
                  * @description How many people may join its lines in any second; absent where there is no limit.
                  */
                 requestsPerSecond?: number | null;
+                /** @description Priced seats: sections, best first; rows from the front; seats numbered from 1. */
+                sections?: components["schemas"]["Section"][] | null;
+                /** @description Days with shows, where not every week is like the other. */
+                shows?: components["schemas"]["Show"][];
                 tables?: components["schemas"]["Table"][] | null;
                 timeZone: string;
                 times: Record<string, never>;
+            }[];
+            /** @description Send it as `cursor` for the next part. */
+            next?: string | null;
+        };
+        /** @description Part of a list, and where to go on. */
+        List_Waiting: {
+            /** @description This part. */
+            items: {
+                /** Format: date */
+                date: string;
+                offer?: components["schemas"]["Reservation"] | null;
+                /** Format: int32 */
+                partySize: number;
+                /** @description 1 for whoever is first; 0 for somebody who has been offered a place. */
+                position: number;
+                /** Format: date-time */
+                since: string;
+                /** @example 12:00 */
+                time: string;
+                venueId: string;
+                /** @description How many parties wait for it. */
+                waitingCount: number;
             }[];
             /** @description Send it as `cursor` for the next part. */
             next?: string | null;
@@ -761,7 +896,7 @@ export interface components {
              * @description For machines: stable.
              * @enum {string}
              */
-            code: "invalid-request" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "request-in-progress" | "already-booked" | "not-enough-places" | "table-unavailable" | "illegal-transition" | "insufficient-points" | "payment-in-progress" | "idempotency-mismatch" | "rate-limited" | "line-full" | "payload-too-large" | "unavailable" | "internal";
+            code: "invalid-request" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "request-in-progress" | "already-booked" | "not-enough-places" | "table-unavailable" | "seat-taken" | "illegal-transition" | "insufficient-points" | "payment-in-progress" | "idempotency-mismatch" | "rate-limited" | "line-full" | "payload-too-large" | "unavailable" | "internal";
             /** @description For people, in the language of `Accept-Language` (`en`, `ko`). */
             detail: string;
             errors?: components["schemas"]["FieldError"][];
@@ -821,6 +956,8 @@ export interface components {
             /** @description The name it is made out to. */
             name: string;
             note?: string | null;
+            /** @description Whether it was offered from the waitlist: accept it with a payment or at `/api/offers/{id}/accept`. */
+            offer?: boolean;
             /** Format: int32 */
             partySize: number;
             payment: string;
@@ -831,6 +968,7 @@ export interface components {
             refundDue: number;
             /** @description The expired reservation that this one stands in for. */
             reseats?: string | null;
+            seats?: string[];
             /** @example TEMPORARY */
             status: string;
             /** Format: int32 */
@@ -841,12 +979,64 @@ export interface components {
             time: string;
             venueId: string;
         };
+        /** @description A row of seats. */
+        Row: {
+            name: string;
+            /**
+             * Format: int32
+             * @description How many.
+             */
+            seats: number;
+        };
+        /** @description A seat in a slot. */
+        SeatState: {
+            number: number;
+            /**
+             * Format: int64
+             * @description In won.
+             */
+            price: number;
+            row: string;
+            /**
+             * @description Its label: section, row and number.
+             * @example A-1-7
+             */
+            seat: string;
+            section: string;
+            /** @description `AVAILABLE`, `HELD` until it is paid, or `RESERVED`. */
+            status: string;
+        };
+        /** @description All seats of a venue. */
+        Seats: {
+            sections: components["schemas"]["Section"][];
+        };
+        /** @description Seats that cost the same. */
+        Section: {
+            name: string;
+            /**
+             * Format: int64
+             * @description Of one seat, in won.
+             */
+            price: number;
+            rows: components["schemas"]["Row"][];
+        };
         /** @description A session. */
         Session: {
             /** @description Send it as `Authorization: Bearer …`. */
             accessToken: string;
             /** Format: date-time */
             expiresAt: string;
+        };
+        /** @description A day with shows. */
+        Show: {
+            /** Format: date */
+            date: string;
+            /**
+             * @example [
+             *       "19:00"
+             *     ]
+             */
+            times: string[];
         };
         /** @description Who signs in. */
         SignIn: {
@@ -866,9 +1056,11 @@ export interface components {
             capacity: number;
             /**
              * Format: int32
-             * @description People, tables, or one reservation where the venue is exclusive.
+             * @description People, tables, seats, or one reservation where the venue is exclusive. None while what is left is kept for somebody
+             *     on the waitlist.
              */
             remaining: number;
+            seats?: components["schemas"]["SeatState"][] | null;
             tables?: components["schemas"]["TableState"][] | null;
             /** @example 12:00 */
             time: string;
@@ -934,13 +1126,13 @@ export interface components {
             bookAheadDays: number;
             /**
              * Format: int32
-             * @description How much a slot offers: people, tables, or one reservation where it is exclusive.
+             * @description How much a slot offers: people, tables, seats, or one reservation where it is exclusive.
              */
             capacity: number;
             /** @description Whether one reservation takes the whole slot. */
             exclusive: boolean;
             id: string;
-            /** @description `places` or `tables`. */
+            /** @description `places`, `tables` or `seats`. */
             inventory: string;
             /** @example restaurant */
             kind: string;
@@ -951,6 +1143,10 @@ export interface components {
              * @description How many people may join its lines in any second; absent where there is no limit.
              */
             requestsPerSecond?: number | null;
+            /** @description Priced seats: sections, best first; rows from the front; seats numbered from 1. */
+            sections?: components["schemas"]["Section"][] | null;
+            /** @description Days with shows, where not every week is like the other. */
+            shows?: components["schemas"]["Show"][];
             tables?: components["schemas"]["Table"][] | null;
             timeZone: string;
             times: Record<string, never>;
@@ -966,9 +1162,9 @@ export interface components {
             capacity?: number | null;
             /** @description One reservation a slot, whatever its size. */
             exclusive?: boolean | null;
-            /** @description `places` or `tables`. */
+            /** @description `places`, `tables` or `seats`. */
             inventory?: string | null;
-            /** @description `restaurant`. */
+            /** @description `restaurant` or `concert`. */
             kind?: string | null;
             name?: string | null;
             /** @description The terms to change, such as `{"holdSeconds":600}`; the others stay. */
@@ -978,11 +1174,32 @@ export interface components {
              * @description How many people may join the venue's lines in any second; `null` for any number.
              */
             requestsPerSecond?: number | null;
+            /** @description Priced seats: sections, best first; rows from the front. */
+            sections?: components["schemas"]["Section"][] | null;
+            /** @description Days with shows: `[{"date":"2026-12-24","times":["19:00"]}]`. As long as there are any, `times` does not count. */
+            shows?: components["schemas"]["Show"][] | null;
             tables?: components["schemas"]["Table"][] | null;
             /** @description An IANA name; Asia/Seoul by default. */
             timeZone?: string | null;
             /** @description Start times by weekday: `{"monday":["11:00","12:00"], …}`. */
             times?: Record<string, never> | null;
+        };
+        /** @description A place on a waitlist. */
+        Waiting: {
+            /** Format: date */
+            date: string;
+            offer?: components["schemas"]["Reservation"] | null;
+            /** Format: int32 */
+            partySize: number;
+            /** @description 1 for whoever is first; 0 for somebody who has been offered a place. */
+            position: number;
+            /** Format: date-time */
+            since: string;
+            /** @example 12:00 */
+            time: string;
+            venueId: string;
+            /** @description How many parties wait for it. */
+            waitingCount: number;
         };
         /** @description What a wallet holds. */
         Wallet: {
@@ -1069,6 +1286,80 @@ export interface operations {
                 };
             };
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    accept: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reservationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                reservationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1950,6 +2241,47 @@ export interface operations {
             };
         };
     };
+    set_seats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Seats"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Venue"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     set_tables: {
         parameters: {
             query?: never;
@@ -1982,6 +2314,165 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    waitlist_place: {
+        parameters: {
+            query: {
+                /** @description `YYYY-MM-DD`, in the venue's time zone. */
+                date: string;
+                /** @description `HH:MM`. */
+                time: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Waiting"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    join_waitlist: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JoinRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Waiting"];
+                };
+            };
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ticket"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    leave_waitlist: {
+        parameters: {
+            query: {
+                /** @description `YYYY-MM-DD`, in the venue's time zone. */
+                date: string;
+                /** @description `HH:MM`. */
+                time: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Not on the list any more */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    own_waitlists: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["List_Waiting"];
+                };
+            };
+            401: {
                 headers: {
                     [name: string]: unknown;
                 };

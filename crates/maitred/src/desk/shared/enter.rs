@@ -67,6 +67,8 @@ pub(super) fn names(name: Name) -> (Option<Box<str>>, Option<Box<str>>) {
         Name::Place(_, person) => (Some(person.to_string().into()), None),
         Name::Reservation(id) => (None, Some(format!("r{id}").into())),
         Name::Expiry(id) => (None, Some(format!("x{id}").into())),
+        Name::List(slot, person) => (None, Some(format!("w{}:{person}", slot.to_i64()).into())),
+        Name::Tending(slot) => (None, Some(format!("t{}", slot.to_i64()).into())),
     }
 }
 

@@ -125,7 +125,7 @@ impl Said {
                 batch: settled.batch,
                 reservation: match &settled.outcome {
                     Outcome::Done(reservation) => Some(reservation.clone()),
-                    Outcome::Refused(_) => None,
+                    Outcome::Noted | Outcome::Refused(_) => None,
                 },
             },
             Answer::Left => How::Left {},
@@ -142,6 +142,7 @@ impl Said {
                 let outcome = match (decision.refused, reservation) {
                     (Some(refusal), _) => Outcome::Refused(refusal),
                     (None, Some(reservation)) => Outcome::Done(reservation),
+                    (None, None) if decision.verdict.is_about_waitlist() => Outcome::Noted,
                     (None, None) => return None,
                 };
                 let decided_at = Timestamp::from_millisecond(at).ok()?;
