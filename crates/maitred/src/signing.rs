@@ -14,6 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use booking::PersonId;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -76,6 +77,23 @@ impl Signer {
         format!("{signed}.{signature}")
     }
 
+    /// Something of ours to be given away and recognised when it comes back, for one purpose only.
+    pub fn seal(&self, purpose: &str, value: &impl Serialize) -> String {
+        // What is sealed are our own plain structures: writing them cannot fail.
+        let payload = URL_SAFE_NO_PAD.encode(serde_json::to_vec(value).unwrap_or_default());
+        let mac = self.mac.clone().chain_update(format!("{purpose}:{payload}"));
+        format!("{payload}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+    }
+
+    /// What was sealed for this purpose, if it was.
+    pub fn open<T: DeserializeOwned>(&self, purpose: &str, sealed: &str) -> Option<T> {
+        let (payload, signature) = sealed.split_once('.').filter(|_| sealed.len() <= LONGEST)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let mac = self.mac.clone().chain_update(format!("{purpose}:{payload}"));
+        mac.verify_slice(&signature).ok()?;
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
+    }
+
     /// The claims of a token that this key signed and that is still good.
     pub fn verify(&self, token: &str, now: Timestamp) -> Option<Claims> {
         let (signed, signature) = token.rsplit_once('.').filter(|_| token.len() <= LONGEST)?;
@@ -118,6 +136,17 @@ mod tests {
         let token = signer.sign(&claims(100));
         assert_eq!(signer.verify(&token, at(99)), Some(claims(100)));
         assert_eq!(signer.verify(&token, at(100)), None);
+    }
+
+    #[test]
+    fn a_seal_is_good_for_its_purpose_only() {
+        let signer = Signer::new(&[1; 32]).unwrap();
+        let sealed = signer.seal("move", &7);
+        assert_eq!(signer.open::<u32>("move", &sealed), Some(7));
+        assert_eq!(signer.open::<u32>("pass", &sealed), None);
+        assert_eq!(Signer::new(&[2; 32]).unwrap().open::<u32>("move", &sealed), None);
+        assert_eq!(signer.open::<u32>("move", &format!("{sealed}A")), None);
+        assert_eq!(signer.verify(&sealed, at(1)), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::extract::{Guest, Id, Json, Nothing};
 use super::language::{self, Language};
+use super::moves::Holder;
 use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::{in_line, slot, turned, venue};
 use super::tickets::TicketView;
@@ -154,11 +155,15 @@ enum Method {
     responses((status = 200, body = ReservationView), (status = 202, body = TicketView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 pub async fn pay(
     State(app): State<Arc<App>>,
-    guest: Guest,
+    holder: Holder,
     Id(id): Id<ReservationId>,
     Json { .. }: Json<PaymentRequest>,
 ) -> Answered {
-    pay_with_points(&app, &guest, id).await
+    let found = app.store.reservation(id).await?;
+    if found.is_none_or(|reservation| !holder.may(reservation.ticket)) {
+        return Err(Problem::not_found("reservation"));
+    }
+    pay_with_points(&app, &holder.guest, id).await
 }
 
 /// Pays out of the wallet.

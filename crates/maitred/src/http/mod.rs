@@ -2,11 +2,13 @@
 
 mod accounts;
 mod availability;
+mod board;
 mod docs;
 mod extract;
 mod health;
 mod language;
 mod managing;
+mod moves;
 mod observe;
 mod problem;
 mod reservations;
@@ -42,6 +44,7 @@ use crate::venues::Venues;
 use docs::Bearer;
 use problem::{Code, Problem};
 
+pub use board::Boards;
 pub use server::{Limits, serve};
 
 /// What handlers work with.
@@ -64,6 +67,10 @@ pub struct App {
     pub passwords: Passwords,
     /// How long an access token is good.
     pub token_lifetime: Duration,
+    /// Coordination with other processes, where there are any.
+    pub coordination: fairlane::Client,
+    /// Boards as they were a moment ago.
+    pub boards: board::Boards,
     /// What has been measured.
     pub metrics: PrometheusHandle,
     /// Ends streams that would otherwise never end.
@@ -118,6 +125,12 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(managing::refund))
         .routes(routes!(tickets::look, tickets::leave))
         .routes(routes!(tickets::events))
+        .routes(routes!(moves::offer))
+        .routes(routes!(moves::redeem))
+        .routes(routes!(board::one))
+        .routes(routes!(board::events))
+        .routes(routes!(board::all))
+        .routes(routes!(board::all_events))
         .routes(routes!(wallet::balance))
         .routes(routes!(wallet::charge))
         .routes(routes!(wallet::entries))

@@ -22,6 +22,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::App;
 use super::extract::{Guest, Id, IdempotencyKey, Json, Patience, Query, date};
 use super::language::{self, Language};
+use super::moves::Holder;
 use super::problem::{Code, FieldError, Problem, ProblemBody, later};
 use super::tickets::TicketView;
 use super::views::{List, ReservationView};
@@ -397,10 +398,10 @@ pub async fn own(
     responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody)))]
 pub async fn one(
     State(app): State<Arc<App>>,
-    guest: Guest,
+    holder: Holder,
     Id(id): Id<ReservationId>,
 ) -> Result<axum::Json<ReservationView>, Problem> {
-    let found = app.store.reservation(id).await?.filter(|reservation| reservation.person == guest.id);
+    let found = app.store.reservation(id).await?.filter(|r| r.person == holder.guest.id && holder.may(r.ticket));
     let reservation = found.ok_or_else(|| Problem::not_found("reservation"))?;
     Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now())))
 }

@@ -229,6 +229,7 @@ const en = {
     join: 'Join the waitlist',
     joined: (n: number) => `You are number ${n} on the waitlist.`,
     joinedText: 'When a place frees it appears among your reservations, held for you for a few minutes.',
+    place: (n: number) => `Number ${n}`,
     leave: 'Leave the waitlist',
     left: 'You are no longer on the waitlist.',
   },

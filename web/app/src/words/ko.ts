@@ -228,6 +228,7 @@ const ko: Words = {
     join: '대기 명단 등록',
     joined: (value) => `대기 명단 ${n(value)}번입니다.`,
     joinedText: '자리가 나면 내 예약에 몇 분 동안 잡아 둔 자리로 표시됩니다.',
+    place: (value) => `${n(value)}번`,
     leave: '대기 명단에서 빠지기',
     left: '대기 명단에서 빠졌습니다.',
   },

@@ -38,6 +38,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/board": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the venues are doing that one runs. */
+        get: operations["overview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/board/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Watch the venues that one runs: a `board` every second. */
+        get: operations["overview_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/moves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring a place in line to this device. */
+        post: operations["redeem_move"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/offers/{reservationId}/accept": {
         parameters: {
             query?: never;
@@ -265,6 +316,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tickets/{id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a code that moves one's place in line to another device, of one's own or of a named person. */
+        post: operations["move_ticket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/venues": {
         parameters: {
             query?: never;
@@ -310,6 +378,40 @@ export interface paths {
         };
         /** The slots of a day that can still be booked, and what is left of each. */
         get: operations["day"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/board": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How a venue is doing. */
+        get: operations["board"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/board/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Watch how a venue is doing: a `board` every second. */
+        get: operations["board_events"];
         put?: never;
         post?: never;
         delete?: never;
@@ -555,6 +657,45 @@ export interface components {
             id: string;
             name: string;
         };
+        /** @description A venue at this moment. */
+        Board: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int32
+             * @description Places that wait for their payment.
+             */
+            held: number;
+            latency: components["schemas"]["Latency"];
+            name?: string | null;
+            /**
+             * Format: double
+             * @description Answers a second, over the last five.
+             */
+            pace: number;
+            /** @description The last minute, second by second, the oldest first; the last one is not over yet. */
+            seconds: components["schemas"]["BoardSecond"][];
+            /** @description The slots for which people wait, then those of which something is taken. */
+            slots: components["schemas"]["SlotBoard"][];
+            /**
+             * Format: int32
+             * @description Places that are paid, from today on.
+             */
+            sold: number;
+            /** @description Absent where it is about several venues. */
+            venueId?: string | null;
+            /** @description People in line. */
+            waiting: number;
+        };
+        /** @description What was decided in a second. */
+        BoardSecond: {
+            /** Format: int32 */
+            left: number;
+            /** Format: int32 */
+            refused: number;
+            /** Format: int32 */
+            seated: number;
+        };
         /** @description A wish for a reservation. */
         BookingRequest: {
             /** @example 2026-12-24 */
@@ -654,6 +795,15 @@ export interface components {
             partySize: number;
             /** @example 12:00 */
             time: string;
+        };
+        /** @description How long people waited for their answers in the last minute, in milliseconds. */
+        Latency: {
+            /** Format: double */
+            p50: number;
+            /** Format: double */
+            p95: number;
+            /** Format: double */
+            p99: number;
         };
         /** @description Part of a list, and where to go on. */
         List_MenuItem: {
@@ -850,6 +1000,26 @@ export interface components {
         };
         /** @enum {string} */
         Method: "points";
+        /** @description A code that moves a place. */
+        MoveCode: {
+            /** @description Works once. Hand it on in a way that leaves no trace in logs: not in a path or a query. */
+            code: string;
+            /** Format: date-time */
+            expiresAt: string;
+        };
+        /** @description For whom the code is to be. */
+        MoveRequest: {
+            /** @description The e-mail address of the only person who can use it; whoever has it, if left out. */
+            person?: string | null;
+        };
+        /** @description A place that has come to this device. */
+        Moved: {
+            /** @description Good for this place only: to look, listen and leave, and to see and pay the reservation that it wins. */
+            accessToken: string;
+            /** Format: date-time */
+            expiresAt: string;
+            ticket: components["schemas"]["TicketRef"];
+        };
         /** @description Who is signed in. */
         Myself: {
             id: string;
@@ -884,6 +1054,12 @@ export interface components {
              * @description The status with which the request is answered.
              */
             status: number;
+        };
+        /** @description Several venues at this moment. */
+        Overview: {
+            /** @description All of them together. */
+            total: components["schemas"]["Board"];
+            venues: components["schemas"]["Board"][];
         };
         /** @description How to pay. */
         PaymentRequest: {
@@ -930,6 +1106,10 @@ export interface components {
             number: number;
             /** Format: int32 */
             partySize: number;
+        };
+        /** @description A code that somebody brings. */
+        Redemption: {
+            code: string;
         };
         /** @description A reservation. */
         Reservation: {
@@ -1066,6 +1246,20 @@ export interface components {
             time: string;
             /** @description How many people stand in line for it. */
             waitingCount: number;
+        };
+        /** @description A slot at this moment. */
+        SlotBoard: {
+            /** Format: int32 */
+            capacity: number;
+            /** Format: date */
+            date: string;
+            /** Format: int32 */
+            held: number;
+            /** Format: int32 */
+            sold: number;
+            /** @example 12:00 */
+            time: string;
+            waiting: number;
         };
         /** @description A table. */
         Table: {
@@ -1286,6 +1480,107 @@ export interface operations {
                 };
             };
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    overview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    overview_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["Overview"];
+                };
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    redeem_move: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Redemption"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Moved"];
+                };
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1950,6 +2245,47 @@ export interface operations {
             };
         };
     };
+    move_ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MoveCode"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list: {
         parameters: {
             query?: never;
@@ -2101,6 +2437,64 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    board: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Board"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    board_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["Board"];
+                };
+            };
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -110,7 +110,7 @@ export class FakeServer {
   private book(init: RequestInit): Response {
     const key = (init.headers as Record<string, string>)['idempotency-key'] ?? ''
     const wish = JSON.parse(String(init.body)) as BookingRequest
-    if (wish.partySize > 100) return problem(422, 'invalid-request')
+    if ((wish.partySize ?? 0) > 100) return problem(422, 'invalid-request')
     let id = this.keys.get(key)
     if (!id) {
       id = `t${this.epoch}-${this.next}`
