@@ -16,5 +16,5 @@ export default defineConfig<object, { speed: Speed | undefined }>({
   timeout: 60_000,
   expect: { timeout: 10_000 },
   reporter: [['list']],
-  use: { launchOptions, locale: 'en-GB', timezoneId: 'Asia/Seoul', viewport: { width: 390, height: 844 }, trace: 'retain-on-failure' },
+  use: { testIdAttribute: 'data-test', launchOptions, locale: 'en-GB', timezoneId: 'Asia/Seoul', viewport: { width: 390, height: 844 }, trace: 'retain-on-failure' },
 })

@@ -134,7 +134,7 @@ export class ReservationQueue {
         }
       }
     } catch (error) {
-      if (!running.signal.aborted) this.fail(place, error)
+      if (!running.signal.aborted) await this.fail(place, error)
     }
   }
 
@@ -216,13 +216,16 @@ export class ReservationQueue {
     this.set({ state: 'seated', reservation, number: reservation.ticket.number, progress: 1, connection: 'live' })
   }
 
-  private fail(place: Place, error: unknown): void {
+  private async fail(place: Place, error: unknown): Promise<void> {
     const refused = error instanceof Problem && !error.passes && error.code !== 'unauthenticated'
     const busy = error instanceof Problem && error.status === 429
     if (refused || busy) {
       this.options.places.forget(place.key)
-      const number = error.body.ticket?.number
-      this.set({ state: 'refused', problem: error.body, error, number, progress: 1 })
+      const ticket = error.body.ticket
+      // Whoever was refused in the call has a receipt as well; the answer does not wait for it to be had.
+      const told = ticket ? await this.options.api.ticket(ticket.id, undefined, place.token).catch(() => undefined) : undefined
+      const receipt = told?.receipt ?? undefined
+      this.set({ state: 'refused', problem: error.body, error, number: ticket?.number, receipt, progress: 1 })
     } else this.set({ state: 'paused', error, connection: 'away' })
   }
 }
