@@ -8,6 +8,8 @@ export interface Place {
   /** Names the wish; the server answers the same key once. */
   key: string
   request?: BookingRequest
+  /** What it is sent with, such as the token of a waiting room. */
+  headers?: Record<string, string>
   /** Known once the server has taken it in. */
   ticket?: string
   /** A token good for this place only, where it came from another device. */

@@ -66,9 +66,9 @@ export class ReservationQueue {
   /** Presses the button. A second press while a wish is under way changes nothing. */
   async start(request: BookingRequest, headers?: Record<string, string>): Promise<void> {
     if (this.view_.state === 'asking' || this.view_.state === 'waiting') return
-    const place: Place = { key: freshKey(), request, since: Date.now(), person: this.options.person?.() }
+    const place: Place = { key: freshKey(), request, headers, since: Date.now(), person: this.options.person?.() }
     this.options.places.put(place)
-    await this.run(place, headers)
+    await this.run(place)
   }
 
   /** Goes on with a place that this browser holds. */
@@ -111,7 +111,7 @@ export class ReservationQueue {
     this.options.changed?.(this.view_)
   }
 
-  private async run(place: Place, headers?: Record<string, string>): Promise<void> {
+  private async run(place: Place): Promise<void> {
     this.running?.abort()
     const running = new AbortController()
     this.running = running
@@ -120,7 +120,7 @@ export class ReservationQueue {
     try {
       let again = 0
       for (;;) {
-        if (!place.ticket && (await this.ask(place, running.signal, headers)) === 'answered') return
+        if (!place.ticket && (await this.ask(place, running.signal)) === 'answered') return
         if (running.signal.aborted) return
         try {
           return await this.followTicket(place, running.signal)
@@ -139,12 +139,12 @@ export class ReservationQueue {
   }
 
   /** Sends the wish until somebody answers. */
-  private async ask(place: Place, signal: AbortSignal, headers: Record<string, string> = {}): Promise<'answered' | 'in line'> {
+  private async ask(place: Place, signal: AbortSignal): Promise<'answered' | 'in line'> {
     const pace = this.options.pace ?? PACE
     if (!place.request) throw new GaveUp('there is nothing to ask for')
     for (let tries = 1; ; tries++) {
       try {
-        const answer = await this.options.api.book(place.request, place.key, headers, signal)
+        const answer = await this.options.api.book(place.request, place.key, place.headers, signal)
         if (!isTicket(answer)) {
           this.won(place, answer.value as Reservation)
           return 'answered'

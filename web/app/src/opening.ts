@@ -1,0 +1,35 @@
+/** When a venue's sale opens, and what of its waiting room a page has to know. */
+import type { Venue } from '@maitred/client'
+import { serverNow } from './session'
+
+export interface Opening {
+  opensAt: string
+  order: string
+  opened: boolean
+  waitingRoom: { enabled: boolean; size: number; idleSeconds: number; totalSeconds: number }
+  draw?: { seedHash: string; seed?: string } | null
+}
+
+export function openingOf(venue: Venue): Opening | undefined {
+  return (venue as Venue & { opening?: Opening }).opening ?? undefined
+}
+
+export function isClosed(venue: Venue): boolean {
+  const opening = openingOf(venue)
+  return opening !== undefined && Date.parse(opening.opensAt) > serverNow()
+}
+
+export function hasWaitingRoom(venue: Venue): boolean {
+  return openingOf(venue)?.waitingRoom.enabled === true
+}
+
+/** The token of the waiting room, kept while the tab lives. */
+export const roomToken = {
+  get: (venue: string) => sessionStorage.getItem(`maitred.room.${venue}`) ?? undefined,
+  set: (venue: string, token: string | null | undefined) =>
+    token ? sessionStorage.setItem(`maitred.room.${venue}`, token) : sessionStorage.removeItem(`maitred.room.${venue}`),
+  headers: (venue: string): Record<string, string> => {
+    const token = roomToken.get(venue)
+    return token ? { 'queue-token': token } : {}
+  },
+}
