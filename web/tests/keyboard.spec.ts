@@ -5,12 +5,11 @@ import { expect, test, watch } from './world'
 async function tabTo(page: Page, name: RegExp | string): Promise<void> {
   for (let n = 0; n < 80; n++) {
     await page.keyboard.press('Tab')
-    const focused = page.locator(':focus')
-    const text = await focused.evaluate((element) => {
-      const labelled = (element as HTMLInputElement).labels?.[0]?.innerText
-      return element.getAttribute('aria-label') ?? labelled ?? (element as HTMLElement).innerText
-    }).catch(() => '')
-    if (typeof name === 'string' ? text?.trim() === name : name.test(text ?? '')) return
+    const text = await page.evaluate(() => {
+      const focused = document.activeElement as HTMLInputElement | null
+      return focused?.getAttribute('aria-label') ?? focused?.labels?.[0]?.innerText ?? focused?.innerText ?? ''
+    })
+    if (typeof name === 'string' ? text.trim() === name : name.test(text)) return
   }
   throw new Error(`the keyboard does not reach ${name}`)
 }

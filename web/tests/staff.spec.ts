@@ -26,7 +26,7 @@ test('the day: those who came, those who did not, cancelling and handing out ref
   await noon.getByRole('button', { name: 'They came' }).first().click()
   await expect(noon.getByText('Visited')).toBeVisible()
   await noon.getByRole('button', { name: 'No-show' }).click()
-  await expect(noon.getByText('No-show', { exact: true })).toBeVisible()
+  await expect(noon.locator('.chip', { hasText: 'No-show' })).toBeVisible()
 
   await one.getByRole('button', { name: 'Hand out refund · ₩10,000' }).click()
   await expect(one.getByText('Refunded')).toBeVisible()
