@@ -329,9 +329,14 @@ impl Auditor {
         let mut held: BTreeMap<u128, Row> =
             before.into_iter().filter(|row| holds(row.status)).map(|row| (row.id, row)).collect();
         let stock = self.stock.get(&batch.venue).cloned();
+        let mut fresh: BTreeSet<u128> = batch.new.iter().map(|row| row.id).collect();
         for line in &batch.lines {
             let Some(refused) = &line.refused else {
                 let Some(row) = line.reservation.and_then(|id| self.rows.get(&id)).cloned() else { continue };
+                // A wish that stood in line twice is done once, and may have been changed since.
+                if matches!(line.verdict, "book" | "reseat") && !fresh.remove(&row.id) {
+                    continue;
+                }
                 let frees = matches!(line.verdict, "cancel" | "expire" | "complete" | "no-show" | "refund");
                 if !holds(row.status) && frees || row.slot != batch.slot {
                     held.remove(&row.id);
