@@ -9,7 +9,7 @@
 //! are counted again; what the log says was left must agree with it.
 //!
 //! **Order.** Guests are those who wanted a place: `book`, `reseat`, `move`. Those of one slot whose tickets are of one life
-//! of the line (epoch) are decided in ascending number. Whoever is decided after a higher number is *out of order*: a finding, or only a
+//! of the line (epoch) are decided in ascending number, and so are the others, its owners. Whoever is decided after a higher number is *out of order*: a finding, or only a
 //! note where lines may have been parted for a while ([`Options::strict_order`]). It was
 //! *overtaken* if it was refused for lack of room, and would have fitted into what was left together with what is held by those
 //! of higher numbers who were decided before it. Numbers of different lives are never compared: each process without shared

@@ -59,8 +59,8 @@ struct Replay<'a> {
 /// The guests of a slot in the order in which they were decided.
 #[derive(Default)]
 struct Line {
-    /// The highest number so far, by life.
-    highest: HashMap<u64, Ticket>,
+    /// The highest number so far, of guests and of owners, by life.
+    highest: HashMap<(bool, u64), Ticket>,
     /// Who won, by life and number.
     won: BTreeMap<(u64, u64), (Ticket, Id)>,
 }
@@ -173,9 +173,7 @@ impl Replay<'_> {
         if decision.ticket.is_some() {
             self.left_is_right(batch.version, decision);
         }
-        if decision.is_guests() {
-            self.in_order(decision);
-        }
+        self.in_order(decision);
         if let Some(refused) = &decision.refused {
             self.refused_rightly(batch, decision, &refused.code);
         } else if let Some(reservation) = decision.reservation {
@@ -380,16 +378,18 @@ impl Replay<'_> {
         }
     }
 
-    /// The guests of one life of a line are decided in the order of their numbers.
+    /// The guests of one life of a line are decided in the order of their numbers, and so are its owners.
     fn in_order(&mut self, decision: &Decision) {
         let Some(ticket) = decision.ticket else { return };
-        let highest = *self.line.highest.entry(ticket.epoch()).or_insert(ticket);
+        let side = (decision.is_guests(), ticket.epoch());
+        let highest = *self.line.highest.entry(side).or_insert(ticket);
         if highest <= ticket {
-            self.line.highest.insert(ticket.epoch(), ticket);
+            self.line.highest.insert(side, ticket);
             return;
         }
         let slot = self.slot;
-        let by = self.overtaken(ticket, decision).filter(|_| decision.lacked_room());
+        let judged = decision.is_guests() && decision.lacked_room();
+        let by = self.overtaken(ticket, decision).filter(|_| judged);
         match by {
             Some(by) => self.report.find(Finding::Overtaken { slot, ticket, by }),
             None if self.options.strict_order => {
