@@ -344,7 +344,7 @@ impl Auditor {
                 let lived = self.log.get(id).is_none_or(|logged| logged.at > taken.known);
                 let gone = self.told.contains_key(id) || self.left.contains(id);
                 let stands = lived && !gone && !self.ended.contains(&other.process);
-                let calm = !self.in_trouble(other.invoked.saturating_sub(APART), taken.known);
+                let calm = !self.in_trouble(self.about_since(other), taken.known);
                 same && together && stands && calm && other.known < taken.invoked
             });
             if let Some((_, another)) = another {
@@ -378,7 +378,7 @@ impl Auditor {
             self.violated(Some(slot), "an error of ours was answered".to_owned());
         }
         let won = self.log.get(&ticket).is_some_and(|logged| logged.refused.is_none());
-        if told == Told::Left && won && !self.was_in_trouble(ticket) {
+        if told == Told::Left && won && !self.in_trouble(self.since(ticket), u64::MAX) {
             self.violated(Some(slot), "told that it has left, after it was decided".to_owned());
         }
         if let (Some(key), Told::Decided { .. }) = (key, &told) {
@@ -431,17 +431,23 @@ impl Auditor {
         self.troubles.iter().rev().any(|at| (from..=to).contains(at))
     }
 
-    /// Since when a ticket may have been in trouble.
+    /// Since when a ticket may have been in trouble: a process that was goes on by itself for a while.
     fn since(&self, ticket: u128) -> u64 {
-        let Some(taken) = self.taken.get(&ticket) else { return 0 };
-        // A process has a line of its own because it was in trouble, and gives those in it back to Redis afterwards.
-        let own = self.shared && !taken.epoch.is_multiple_of(2);
-        taken.invoked.saturating_sub(if own { APART } else { 0 })
+        self.taken.get(&ticket).map_or(0, |taken| taken.invoked.saturating_sub(APART))
     }
 
     /// Whether Redis was in trouble while this one was in line.
     fn was_in_trouble(&self, ticket: u128) -> bool {
         self.in_trouble(self.since(ticket), self.log.get(&ticket).map_or(u64::MAX, |logged| logged.at))
+    }
+
+    /// Since when a person who now stands in a slot's line may have been in it: with a request of a life that Redis lost, whose
+    /// end sets the person free although another came after it.
+    fn about_since(&self, other: &Taken) -> u64 {
+        let own = self.taken.iter().filter(|(_, own)| own.person == other.person && own.slot == other.slot);
+        let still = own.filter(|(id, _)| self.log.get(id).is_none_or(|logged| logged.at >= other.invoked));
+        let first = still.map(|(_, own)| own.invoked).min().unwrap_or(other.invoked);
+        first.saturating_sub(APART)
     }
 
     /// How `crates/audit` is to judge just now.
