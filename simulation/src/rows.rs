@@ -1,5 +1,7 @@
 //! The database in memory: rows, and the same conditions as the real ones. And as one simulated process sees it.
 
+mod evidence;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use store::{
     Overdue, Page, RequestKey,
 };
 
-use crate::auditor::{Committed, Line, Movement, Row};
+use crate::auditor::{Committed, Line, Row};
 use crate::hub::{Hub, Shared, To, call};
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -32,6 +34,8 @@ pub struct Rows {
     of_slot: BTreeMap<SlotId, BTreeSet<u128>>,
     of_ticket: BTreeMap<u128, u128>,
     log: BTreeMap<TicketId, Logged>,
+    /// The log as it is written.
+    batches: BTreeMap<SlotId, Vec<audit::Batch>>,
     keys: BTreeMap<(u128, String), (RequestKey, i64)>,
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
@@ -186,7 +190,6 @@ impl Rows {
                 None => drop(self.waiting.remove(&(batch.slot, *person))),
             }
         }
-        let mut movements = Vec::new();
         for m in &changes.movements {
             let balance = self.balances.get(&m.person.0).copied().unwrap_or(0) + m.amount.0;
             if balance < 0 && !flaws::has("wallet-unchecked") {
@@ -194,12 +197,6 @@ impl Rows {
             }
             self.balances.insert(m.person.0, balance);
             self.enter(m.person, m.amount, m.kind, Some(m.reservation), None, batch.decided_at);
-            movements.push(Movement {
-                person: m.person.0,
-                amount: m.amount.0,
-                reservation: m.reservation.0,
-                balance,
-            });
         }
         for key in &batch.keys {
             let name = (key.person.0, key.key.clone());
@@ -211,6 +208,11 @@ impl Rows {
             }
             self.keys.insert(name, (key.request, millis(batch.decided_at)));
         }
+        self.batches.entry(batch.slot).or_default().push(audit::Batch {
+            version: i64::try_from(version + 1).unwrap_or(i64::MAX),
+            decided_at: millis(batch.decided_at),
+            decisions: serde_json::to_string(&batch.decisions).unwrap_or_default(),
+        });
         let mut lines = Vec::new();
         for decision in &batch.decisions {
             if let Some(ticket) = decision.ticket {
@@ -237,7 +239,6 @@ impl Rows {
             new: changes.new.iter().map(|r| row(r)).collect(),
             changed: changes.changed.iter().map(|change| row(&change.after)).collect(),
             lines,
-            movements,
         };
         Ok((version + 1, committed))
     }
@@ -339,9 +340,14 @@ impl Rows {
         Ok(self.enter(person, amount, EntryKind::Charge, None, key, at))
     }
 
-    /// What every wallet holds.
-    pub fn balances(&self) -> &BTreeMap<u128, i64> {
-        &self.balances
+    /// Whether a person's request with this key was decided.
+    pub fn has_key(&self, key: &KeyName) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// Whether a person's charge with this key is stored.
+    pub fn has_charge(&self, person: PersonId, key: &str) -> bool {
+        self.entries.iter().any(|(whose, its, _)| *whose == person.0 && its.as_deref() == Some(key))
     }
 }
 
@@ -409,6 +415,11 @@ impl Backend for Truth {
                     hub.note(slot, format!("p{process} stores version {version}: {}", what.join("; ")));
                     let (now, wall) = (hub.now, hub.wall());
                     hub.auditor.committed(now, wall, committed);
+                    let mut people: Vec<_> = batch.changes.movements.iter().map(|m| m.person.0).collect();
+                    people.dedup();
+                    let options = hub.auditor.options();
+                    let findings = hub.rows.audit_part(batch.slot, &people, options);
+                    findings.iter().for_each(|finding| hub.auditor.found(slot, finding));
                     Ok(version)
                 }
                 Err(error) => {
@@ -523,14 +534,7 @@ impl Backend for Truth {
         key: Option<String>,
         at: Timestamp,
     ) -> Answer<'_, Result<Entry, ChargeError>> {
-        self.ask(move |hub| {
-            let known = hub.rows.entries.len();
-            let charged = hub.rows.charge(person, amount, key.clone(), at);
-            if hub.rows.entries.len() > known {
-                hub.auditor.charged(person.0, amount.0, key.clone());
-            }
-            charged
-        })
+        self.ask(move |hub| hub.rows.charge(person, amount, key.clone(), at))
     }
 
     fn wallet_entries(

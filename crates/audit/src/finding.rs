@@ -21,6 +21,23 @@ pub enum Finding {
     #[error("{reservation} in {slot} is at table {table}, which is not there or too small")]
     WrongTable { slot: Slot, reservation: Id, table: i64 },
 
+    #[error("seat {seat} of {slot} is taken twice: by {first} and by {second}")]
+    SeatTwice { slot: Slot, seat: String, first: Id, second: Id },
+    #[error(
+        "{reservation} in {slot} is for {party} and has the seats {seats:?}, which is not a seat of this hall for each"
+    )]
+    WrongSeats { slot: Slot, reservation: Id, party: i64, seats: Vec<String> },
+    #[error("the seats that are held in {slot} are not those of its reservations: {seat}")]
+    HeldSeatsDiffer { slot: Slot, seat: String },
+    #[error("{to} got a place in {slot} that {waiting} was waiting for")]
+    SoldAroundTheList { slot: Slot, waiting: Id, to: Id },
+    #[error("{to} was offered a place in {slot} before {waiting}, who came first and could have had it")]
+    OfferedOutOfTurn { slot: Slot, waiting: Id, to: Id },
+    #[error("{person} was offered a place in {slot} and was not waiting for one")]
+    OfferedToNobody { slot: Slot, person: Id },
+    #[error("those who are stored as waiting for {slot} are not those who should be")]
+    WaitlistDiffers { slot: Slot },
+
     #[error("{ticket} was overtaken in {slot}: {by} came later and won what it was refused")]
     Overtaken { slot: Slot, ticket: Ticket, by: Ticket },
     #[error("{ticket} was decided after {after}, which came later")]

@@ -127,7 +127,7 @@ impl Server {
         let stopping = CancellationToken::new();
         let app = Arc::new(App {
             admission: Admission::new(desk.clone(), store.clone(), keys),
-            seating: Seating::new(store.clone()),
+            seating: Seating::new(store.clone(), venues.clone()),
             store,
             desk,
             venues,
@@ -152,6 +152,7 @@ impl Server {
             sweeps::run(swept.rooms(), || {
                 swept.metrics.run_upkeep();
                 swept.seating.tidy();
+                swept.venues.tidy();
             })
             .await
         });
