@@ -10,6 +10,7 @@ pub mod flaws;
 pub mod ids;
 pub mod money;
 pub mod names;
+pub mod payment;
 pub mod policy;
 pub mod reservation;
 pub mod slot;
@@ -17,10 +18,12 @@ pub mod venue;
 pub mod wallet;
 
 pub use decide::{
-    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, Refusal, Verdict, When, decide,
+    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, PaymentChange, Refusal, Verdict, When,
+    decide,
 };
-pub use ids::{PersonId, ReservationId, SlotId, TicketId, VenueId};
+pub use ids::{PaymentId, PersonId, RefundId, ReservationId, SlotId, TicketId, VenueId};
 pub use money::Won;
+pub use payment::{EventId, News, PaymentStatus, ProviderPayment, What};
 pub use reservation::{IllegalTransition, Life, OrderLine, Payment, Reservation, Status};
 pub use slot::Slot;
 pub use venue::{Inventory, Table, Venue};
