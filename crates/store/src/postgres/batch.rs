@@ -8,6 +8,7 @@ use booking::{Change, Movement, TicketId};
 
 use super::Postgres;
 use super::columns::{Wide, id_in, text, version};
+use super::payments::PaymentRows;
 use super::session::Step;
 use super::takes::Takes;
 use super::venues::{TOGETHER, number};
@@ -31,9 +32,9 @@ const ADVANCE_REGARDLESS: &str =
 /// A row that has moved on although the slot has not came from another slot, and was changed there.
 const CHANGE: &str = "WITH changed AS (UPDATE reservation r SET slot_id = c.slot_id, status = c.status, \
      party = c.party, table_no = c.table_no, price = c.price, paid = c.paid, refunded = c.refunded, \
-     refund_due = c.refund_due, version = c.version FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], \
-     $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]) \
-     AS c (id, from_version, slot_id, status, party, table_no, price, paid, refunded, refund_due, version) \
+     refund_due = c.refund_due, version = c.version, expires_at = c.expires_at FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], \
+     $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $13::bigint[]) \
+     AS c (id, from_version, slot_id, status, party, table_no, price, paid, refunded, refund_due, version, expires_at) \
      WHERE r.id = c.id AND r.version = c.from_version RETURNING 1) \
      SELECT CASE WHEN (SELECT count(*) FROM changed) = cardinality($1) THEN 0 ELSE refuse($12) END";
 const LEAVE_TABLES: &str = "UPDATE reservation SET table_no = NULL WHERE id = ANY ($1::uuid[])";
@@ -106,6 +107,8 @@ impl Postgres {
         takes.push_to(&mut steps);
         let money = Money::of(&batch.changes.movements);
         money.push_to(&mut steps, &at);
+        let payments = PaymentRows::of(&batch.changes.payments, &batch.changes.events);
+        payments.push_to(&mut steps, &at);
         let keys = Keys::of(&batch.keys);
         keys.push_to(&mut steps, &at);
 
@@ -134,7 +137,14 @@ impl Postgres {
         }
         let culprit = match Unique::named(&failed) {
             // The rows say what the decision did not know: it was made from an old copy.
-            Some(Unique::PlaceOfPerson | Unique::PartyOfTable) => return CommitError::Stale,
+            Some(
+                Unique::PlaceOfPerson
+                | Unique::PartyOfTable
+                | Unique::Payment
+                | Unique::OpenPayment
+                | Unique::PaymentOfReservation
+                | Unique::Event,
+            ) => return CommitError::Stale,
             Some(Unique::Reservation | Unique::ReservationOfTicket) => self.won_before(batch).await,
             Some(Unique::RequestKey) => {
                 // A key that is not there any more has been forgotten since: then it can be stored now.
@@ -194,7 +204,7 @@ fn nth(rows: &[tokio_postgres::Row]) -> Option<usize> {
 #[derive(Default)]
 struct Changed {
     id: Vec<Wide>,
-    numbers: [Vec<i64>; 8],
+    numbers: [Vec<i64>; 9],
     status: Vec<&'static str>,
     table_no: Vec<Option<i64>>,
 }
@@ -208,8 +218,10 @@ impl Changed {
             all.status.push(r.status().as_str());
             all.table_no.push(r.table.map(i64::from));
             let (from, party, version) = (change.from_version.into(), r.party.into(), r.version.into());
-            let row =
-                [from, r.slot.to_i64(), party, r.price.0, r.paid.0, r.refunded.0, r.refund_due.0, version];
+            let (money, until) = ([r.price.0, r.paid.0, r.refunded.0, r.refund_due.0], r.expires_at);
+            let [price, paid, refunded, due] = money;
+            let until = until.as_millisecond();
+            let row = [from, r.slot.to_i64(), party, price, paid, refunded, due, version, until];
             all.numbers.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         }
         all
@@ -219,10 +231,23 @@ impl Changed {
         if self.id.is_empty() {
             return;
         }
-        let Self { id, numbers: [from, slot, party, price, paid, refunded, due, version], status, table_no } =
-            self;
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 12] =
-            [id, from, slot, status, party, table_no, price, paid, refunded, due, version, &reason::STALE];
+        let Self { id, numbers, status, table_no } = self;
+        let [from, slot, party, price, paid, refunded, due, version, until] = numbers;
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 13] = [
+            id,
+            from,
+            slot,
+            status,
+            party,
+            table_no,
+            price,
+            paid,
+            refunded,
+            due,
+            version,
+            &reason::STALE,
+            until,
+        ];
         steps.push(Step::new(CHANGE, &values));
     }
 }
