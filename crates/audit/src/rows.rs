@@ -96,6 +96,23 @@ pub struct Entry {
     pub key: Option<String>,
 }
 
+/// A row of `payment`: money that a provider has taken, with what its refunds come to.
+#[derive(Debug, Clone)]
+pub struct Payment {
+    /// Its id.
+    pub id: Id,
+    /// `PAID` and so on.
+    pub status: String,
+    /// What the provider has.
+    pub captured: i64,
+    /// The reservation that it has paid for.
+    pub pays: Option<Id>,
+    /// What has gone back.
+    pub returned: i64,
+    /// What is to go back.
+    pub due: i64,
+}
+
 /// All that is stored about one person's money, with the reservations that it may have gone to.
 #[derive(Debug, Clone, Default)]
 pub struct PersonRows {
@@ -107,6 +124,8 @@ pub struct PersonRows {
     pub reservations: Vec<Reservation>,
     /// The keys of the person's requests, each with its ticket.
     pub keys: Vec<(String, Ticket)>,
+    /// The person's payments with providers.
+    pub payments: Vec<Payment>,
 }
 
 /// A whole database in memory, for tests and simulations.
@@ -126,6 +145,8 @@ pub struct Database {
     pub entries: Vec<(Id, Entry)>,
     /// The keys of requests: whose, which, and the ticket.
     pub keys: Vec<(Id, String, Ticket)>,
+    /// Payments with providers, and whose they are.
+    pub payments: Vec<(Id, Payment)>,
 }
 
 /// What a slot of a venue offers.
