@@ -84,7 +84,9 @@ pub enum Finding {
     RefundedDiffers { reservation: Id, refunded: i64, returned: i64 },
     #[error("{reservation} is {status} with {paid} of {price} paid, {refunded} returned and {due} due")]
     StatusAndMoney { reservation: Id, status: String, price: i64, paid: i64, refunded: i64, due: i64 },
-    #[error("{payment} of {person} bought nothing: {captured} was taken, {returned} returned, and {due} is due")]
+    #[error(
+        "{payment} of {person} bought nothing: {captured} was taken, {returned} returned, and {due} is due"
+    )]
     MoneyKept { person: Id, payment: Id, captured: i64, returned: i64, due: i64 },
     #[error("{payment} of {person} returns more than was taken: {captured}, and {returned} and {due}")]
     ReturnedTooMuch { person: Id, payment: Id, captured: i64, returned: i64, due: i64 },

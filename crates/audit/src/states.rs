@@ -62,12 +62,9 @@ impl States {
             "refund" | "returned" if pends => &[(REFUND_PENDING, REFUND_PENDING), (PAID, PAID)],
             "refund" => &[(REFUND_PENDING, REFUNDED)],
             // What a smaller party gets back, too, comes from the provider in its own time.
-            "returned" => &[
-                (REFUND_PENDING, REFUNDED),
-                (PAID, PAID),
-                (COMPLETED, COMPLETED),
-                (NO_SHOW, NO_SHOW),
-            ],
+            "returned" => {
+                &[(REFUND_PENDING, REFUNDED), (PAID, PAID), (COMPLETED, COMPLETED), (NO_SHOW, NO_SHOW)]
+            }
             "complete" => &[(PAID, COMPLETED)],
             "no-show" => &[(PAID, NO_SHOW)],
             _ => &[],

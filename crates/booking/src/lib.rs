@@ -18,8 +18,8 @@ pub mod venue;
 pub mod wallet;
 
 pub use decide::{
-    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, PaymentChange, Refusal, Verdict, When,
-    decide,
+    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, PaymentChange, Refusal, Verdict,
+    When, decide,
 };
 pub use ids::{PaymentId, PersonId, RefundId, ReservationId, SlotId, TicketId, VenueId};
 pub use money::Won;

@@ -18,6 +18,7 @@ pub mod desk;
 pub mod fresh;
 pub mod http;
 pub mod passwords;
+pub mod payments;
 pub mod server;
 pub mod signing;
 pub mod sweeps;

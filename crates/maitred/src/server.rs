@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::desk::{self, Desk};
 use crate::http::{self, App};
 use crate::passwords::Passwords;
+use crate::payments::Payments;
 use crate::signing::Signer;
 use crate::sweeps;
 use crate::venues::Venues;
@@ -37,6 +38,7 @@ pub struct Server {
     stopping: CancellationToken,
     listening: JoinHandle<()>,
     sweeping: JoinHandle<()>,
+    paying: JoinHandle<()>,
     runners: Vec<JoinHandle<()>>,
     app: Arc<App>,
 }
@@ -132,6 +134,7 @@ impl Server {
             clock,
             signer: signer(config).await?,
             passwords: Passwords::default(),
+            payments: Payments::new(&config.payments)?,
             token_lifetime: config.token_lifetime(),
             metrics,
             stopping: stopping.clone(),
@@ -148,7 +151,9 @@ impl Server {
         let swept = app.clone();
         let sweeping =
             tokio::spawn(async move { sweeps::run(swept.rooms(), || swept.metrics.run_upkeep()).await });
-        Ok(Self { address, stopping, listening, sweeping, runners, app })
+        let paid = app.clone();
+        let paying = tokio::spawn(async move { sweeps::payments::run(paid.till(), &paid.stopping).await });
+        Ok(Self { address, stopping, listening, sweeping, paying, runners, app })
     }
 
     /// Where it listens.
@@ -177,6 +182,7 @@ impl Server {
         }
         self.app.desk.let_go();
         complain(self.sweeping.await);
+        complain(self.paying.await);
         complain(self.listening.await);
         // On a thread of its own: it waits for the store's threads.
         let app = self.app.clone();

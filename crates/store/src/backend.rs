@@ -8,8 +8,8 @@ use std::pin::Pin;
 
 use booking::venue::{MenuItem, Settings};
 use booking::{
-    EventId, PaymentId, PersonId, ProviderPayment, RefundId, Reservation, ReservationId, Slot, SlotId, TicketId,
-    Venue, VenueId, Won,
+    EventId, PaymentId, PersonId, ProviderPayment, RefundId, Reservation, ReservationId, Slot, SlotId,
+    TicketId, Venue, VenueId, Won,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -17,8 +17,8 @@ use jiff::civil::Date;
 use crate::error::{CommitError, Error};
 use crate::postgres::Postgres;
 use crate::records::{
-    Account, AccountError, Batch, ChargeError, DueRefund, Entry, Logged, Occupancy, Overdue, Page, RequestKey,
-    ToLookAt,
+    Account, AccountError, Batch, ChargeError, DueRefund, Entry, Logged, Occupancy, Overdue, Page,
+    RequestKey, ToLookAt,
 };
 use crate::sqlite::Sqlite;
 #[cfg(feature = "controls")]

@@ -362,7 +362,12 @@ impl<'a> Turn<'a> {
         here.or_else(|| self.known.reservations.get(&id)).cloned().ok_or(Refusal::NotFound)
     }
 
-    pub(super) fn store(&mut self, before: &Reservation, after: Reservation, command: &Command) -> Arc<Reservation> {
+    pub(super) fn store(
+        &mut self,
+        before: &Reservation,
+        after: Reservation,
+        command: &Command,
+    ) -> Arc<Reservation> {
         let after = Arc::new(after);
         self.changes.update(before, after.clone(), Some(command.ticket));
         self.slot.put(after.clone());

@@ -71,7 +71,9 @@ impl Turn<'_> {
     pub(super) fn provider(&mut self, command: &Command, news: &News) -> Done {
         let (before, payment) = self.concerned(news)?;
         match news.what {
-            What::Paid { .. } if before.status() == Status::Expired && self.is_right(&before, &payment, news) => {
+            What::Paid { .. }
+                if before.status() == Status::Expired && self.is_right(&before, &payment, news) =>
+            {
                 // Whoever has no place any more stands in line for another: nothing is written down here.
                 Err(Refusal::IllegalTransition { from: Status::Expired, to: paid_status(before.payment) })
             }
@@ -230,7 +232,8 @@ impl Turn<'_> {
 
     /// Nobody is to pay for it any more; whoever does gets it back.
     pub(super) fn give_up_payments(&mut self, reservation: ReservationId) {
-        let open = self.payments.about(reservation).filter(|p| p.reservation == reservation && p.status.is_open());
+        let open =
+            self.payments.about(reservation).filter(|p| p.reservation == reservation && p.status.is_open());
         let open: Vec<_> = open.cloned().collect();
         for payment in open {
             self.put_payment(onwards(&payment, PaymentStatus::Cancelled), payment.version);

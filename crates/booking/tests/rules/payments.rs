@@ -47,7 +47,8 @@ impl World {
                 return Err(format!("{payment:?}"));
             }
         }
-        let unpaid = |r: &Reservation| r.paid > Won::ZERO && !self.payments.values().any(|p| p.pays == Some(r.id));
+        let unpaid =
+            |r: &Reservation| r.paid > Won::ZERO && !self.payments.values().any(|p| p.pays == Some(r.id));
         match self.stored.values().find(|r| unpaid(r)) {
             Some(row) => Err(format!("nobody has paid for {row:?}")),
             None => Ok(()),
@@ -186,7 +187,8 @@ fn shuffled(seed: u64) -> Result<(), String> {
     let (hold, amount) = world.paying(2);
     let said = [("a", What::Cancelled), ("b", What::Failed), ("c", What::Paid { amount })];
     // The same event again, and the same under another name.
-    let mut said: Vec<_> = [said, said, said.map(|(id, what)| (if id == "c" { "d" } else { id }, what))].concat();
+    let mut said: Vec<_> =
+        [said, said, said.map(|(id, what)| (if id == "c" { "d" } else { id }, what))].concat();
     while !said.is_empty() {
         let batch: Vec<_> = (0..=below(3))
             .filter_map(|_| (!said.is_empty()).then(|| said.swap_remove(below(said.len()))))

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use booking::{Action, PersonId, ReservationId, SlotId, TicketId};
+use booking::{Action, News, PersonId, ReservationId, SlotId, TicketId};
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::{Ticket, Turned};
@@ -25,12 +26,15 @@ pub(super) enum Name {
     Reservation(ReservationId),
     /// Tidying up after a hold. It stands in nobody's way.
     Expiry(ReservationId),
+    /// What a provider says. The same said twice at once is heard once, and stands in nobody else's way.
+    News(u64),
 }
 
 impl Name {
     pub(super) fn of(slot: SlotId, person: PersonId, action: &Action) -> Self {
         match (action, action.reservation()) {
             (Action::Expire { reservation }, _) => Self::Expiry(*reservation),
+            (Action::Provider(news) | Action::ReseatPaid(news), _) => Self::News(digest(news)),
             (_, Some(reservation)) => Self::Reservation(reservation),
             (_, None) => Self::Place(slot, person),
         }
@@ -40,6 +44,12 @@ impl Name {
     fn lingers(self) -> Duration {
         if matches!(self, Self::Place(..)) { AFTER_SUCCESS } else { Duration::ZERO }
     }
+}
+
+/// Names news, wherever they are told.
+fn digest(news: &News) -> u64 {
+    let text = format!("{} {:?} {:?}", news.payment, news.what, news.event);
+    Sha256::digest(text).iter().take(8).fold(0, |name, byte| name << 8 | u64::from(*byte))
 }
 
 #[derive(Default)]

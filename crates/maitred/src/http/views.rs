@@ -1,12 +1,15 @@
 //! What clients see of the domain: the shapes of the contract.
 
 use booking::venue::{Kind, StartTime, WeekTimes};
-use booking::{Inventory, Reservation, ReservationId, Status, Table, Venue, VenueId, policy::Policy};
+use booking::{
+    Inventory, ProviderPayment, Reservation, ReservationId, Status, Table, Venue, VenueId, policy::Policy,
+};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::payments::PaymentView;
 use super::tickets::TicketRef;
 
 /// Part of a list, and where to go on.
@@ -67,6 +70,12 @@ pub struct ReservationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     reseats: Option<ReservationId>,
+    /// The payment with a provider that was just begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_payment: Option<PaymentView>,
+    /// Payments with providers, also those that bought nothing; only where one reservation is looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    provider_payments: Vec<PaymentView>,
 }
 
 /// Something ordered ahead.
@@ -107,11 +116,28 @@ impl From<&Reservation> for ReservationView {
             created_at: r.created_at,
             ticket: r.ticket.into(),
             reseats: r.reseats,
+            provider_payment: None,
+            provider_payments: Vec::new(),
         }
     }
 }
 
 impl ReservationView {
+    /// Whether it is a hold.
+    pub fn is_held(&self) -> bool {
+        self.status == Status::Temporary
+    }
+
+    /// The same, with the payment that was begun for it.
+    pub fn with_payment(self, payment: &ProviderPayment) -> Self {
+        Self { provider_payment: Some(payment.into()), ..self }
+    }
+
+    /// The same, with all payments about it.
+    pub fn with_payments(self, payments: &[ProviderPayment]) -> Self {
+        Self { provider_payments: payments.iter().map(PaymentView::from).collect(), ..self }
+    }
+
     /// As it is seen at `now`: a hold whose time is over has expired, whatever its row still says.
     pub fn seen_at(r: &Reservation, now: Timestamp) -> Self {
         let view = Self::from(r);

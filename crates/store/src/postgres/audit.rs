@@ -126,7 +126,8 @@ impl crate::audit::Snapshot for Snapshot {
                 "(SELECT DISTINCT person FROM {table} WHERE $1::uuid IS NULL OR person > $1 ORDER BY person LIMIT $2)"
             )
         };
-        let tables = ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
+        let tables =
+            ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
         let sql = format!("SELECT person FROM ({tables}) AS next ORDER BY person LIMIT $2");
         let after = after.map(|id| Wide(id.0));
         let next = self.ask(&sql, &[&after, &PEOPLE]).await?;

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use booking::payment::Refund;
-use booking::{
-    EventId, PaymentChange, PaymentId, PersonId, ProviderPayment, RefundId, ReservationId, Won,
-};
+use booking::{EventId, PaymentChange, PaymentId, PersonId, ProviderPayment, RefundId, ReservationId, Won};
 use jiff::Timestamp;
 use tokio_postgres::Row;
 
@@ -28,10 +26,16 @@ macro_rules! with_payment {
     };
 }
 
-const ABOUT: &str = with_payment!("SELECT" ... "FROM payment p LEFT JOIN refund f ON f.payment = p.id \
-     WHERE p.reservation = ANY ($1::uuid[]) OR p.pays = ANY ($1::uuid[]) ORDER BY p.created_at, p.id, f.created_at, f.id");
-const ONE: &str = with_payment!("SELECT" ... "FROM payment p LEFT JOIN refund f ON f.payment = p.id \
-     WHERE p.id = ANY ($1::uuid[]) ORDER BY p.created_at, p.id, f.created_at, f.id");
+const ABOUT: &str = with_payment!(
+    "SELECT"
+        ..."FROM payment p LEFT JOIN refund f ON f.payment = p.id \
+     WHERE p.reservation = ANY ($1::uuid[]) OR p.pays = ANY ($1::uuid[]) ORDER BY p.created_at, p.id, f.created_at, f.id"
+);
+const ONE: &str = with_payment!(
+    "SELECT"
+        ..."FROM payment p LEFT JOIN refund f ON f.payment = p.id \
+     WHERE p.id = ANY ($1::uuid[]) ORDER BY p.created_at, p.id, f.created_at, f.id"
+);
 const HEARD: &str = "SELECT n FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS e (provider, id, n) \
      JOIN payment_event USING (provider, id)";
 const REQUEST: &str = "UPDATE payment SET status = 'REQUESTED', reference = $2, checkout_url = $3, \

@@ -104,7 +104,8 @@ impl crate::audit::Snapshot for Snapshot {
                 "SELECT * FROM (SELECT DISTINCT person FROM {table} WHERE person > ?1 ORDER BY person LIMIT ?2)"
             )
         };
-        let tables = ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
+        let tables =
+            ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
         let sql = format!("SELECT max(person) FROM (SELECT person FROM ({tables}) ORDER BY person LIMIT ?2)");
         let last: Option<Vec<u8>> =
             self.0.prepare_cached(&sql)?.query_row(params![after, PEOPLE], |row| row.get(0))?;

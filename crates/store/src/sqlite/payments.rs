@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use booking::payment::Refund;
-use booking::{
-    EventId, PaymentChange, PaymentId, PersonId, ProviderPayment, RefundId, ReservationId, Won,
-};
+use booking::{EventId, PaymentChange, PaymentId, PersonId, ProviderPayment, RefundId, ReservationId, Won};
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, ToSql, params};
 
@@ -246,8 +244,7 @@ fn update(connection: &Connection, change: &PaymentChange) -> Result<(), CommitE
     let p = &change.after;
     let sql = "UPDATE payment SET status = ?3, captured = ?4, pays = ?5, version = ?6 WHERE id = ?1 AND version = ?2";
     let pays = p.pays.map(|id| Wide(id.0));
-    let values =
-        params![Wide(p.id.0), change.from_version, p.status.as_str(), p.captured.0, pays, p.version];
+    let values = params![Wide(p.id.0), change.from_version, p.status.as_str(), p.captured.0, pays, p.version];
     match connection.prepare_cached(sql)?.execute(values) {
         Ok(1) => Ok(()),
         Ok(_) => Err(CommitError::Stale),

@@ -122,7 +122,9 @@ async fn what_is_to_be_looked_at_is_in_one_pair_of_hands() {
     }
     let mut found: Vec<_> = looking.join_all().await.into_iter().flatten().map(|it| it.payment.id).collect();
     // Claims that meet may pass some over; the next look finds them.
-    found.extend(world.store.payments_to_look_at(world.now, 100).await.unwrap().iter().map(|it| it.payment.id));
+    found.extend(
+        world.store.payments_to_look_at(world.now, 100).await.unwrap().iter().map(|it| it.payment.id),
+    );
     found.sort_unstable();
     assert_eq!(found.len(), 30);
     found.dedup();

@@ -67,6 +67,7 @@ pub(super) fn names(name: Name) -> (Option<Box<str>>, Option<Box<str>>) {
         Name::Place(_, person) => (Some(person.to_string().into()), None),
         Name::Reservation(id) => (None, Some(format!("r{id}").into())),
         Name::Expiry(id) => (None, Some(format!("x{id}").into())),
+        Name::News(name) => (None, Some(format!("n{name:x}").into())),
     }
 }
 
