@@ -15,6 +15,7 @@ mod files;
 mod journeys;
 mod money;
 mod on_postgres;
+mod payments;
 mod power;
 mod process;
 mod processes;
