@@ -475,7 +475,8 @@ fn pending(batches: &[Read], slot: Slot, rows: &HashMap<Id, &Reservation>) -> Ha
                 || rows.get(&id).is_some_and(|row| row.slot == slot && row.status == "REFUND_PENDING");
             match decision.verdict.as_str() {
                 "refund" | "returned" => {
-                    if !returned.insert(id) || still() {
+                    let more_follows = !returned.insert(id);
+                    if more_follows || still() {
                         pending.insert((batch.version, at));
                     }
                 }

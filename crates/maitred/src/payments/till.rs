@@ -104,7 +104,9 @@ impl Till<'_> {
     /// Waits for the same news, which somebody else is telling.
     async fn after(&self, first: TicketId) -> Result<(), Error> {
         match self.desk.find(first).await? {
-            Some(Found::InMemory(ticket)) => drop(ticket.wait(PATIENCE).await),
+            Some(Found::InMemory(ticket)) => {
+                ticket.wait(PATIENCE).await;
+            }
             _ => tokio::time::sleep(Duration::from_millis(20)).await,
         }
         Ok(())

@@ -114,7 +114,7 @@ async fn what_is_to_be_looked_at_is_in_one_pair_of_hands() {
         world.run(&[world.start_payment(&hold, payment)]).await;
     }
     assert_eq!(world.store.payments_to_look_at(world.now, 100).await.unwrap(), []);
-    world.now = world.now + jiff::SignedDuration::from_millis(LOOK_FIRST);
+    world.now += jiff::SignedDuration::from_millis(LOOK_FIRST);
     let mut looking = JoinSet::new();
     for _ in 0..8 {
         let (store, now) = (world.store.clone(), world.now);
@@ -129,7 +129,7 @@ async fn what_is_to_be_looked_at_is_in_one_pair_of_hands() {
     assert_eq!(found.len(), 30);
     found.dedup();
     assert_eq!(found.len(), 30, "nobody else was given them");
-    world.now = world.now + jiff::SignedDuration::from_millis(LOOK_AGAIN);
+    world.now += jiff::SignedDuration::from_millis(LOOK_AGAIN);
     let again = world.store.payments_to_look_at(world.now, 100).await.unwrap();
     assert!(again.len() == 30 && again.iter().all(|it| it.looks == 2), "until their time comes again");
 }

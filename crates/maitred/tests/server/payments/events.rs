@@ -46,8 +46,15 @@ async fn events_three_times_each_and_shuffled_do_no_harm(shop: Shop) {
     }
     for (guest, held, pays) in &bookings {
         let now = guest.look(held).await;
-        let expected = if *pays { ("CONFIRMED", "PAID") } else { ("TEMPORARY", now["providerPayments"][0]["status"].as_str().unwrap()) };
-        assert_eq!((now["status"].as_str().unwrap(), now["providerPayments"][0]["status"].as_str().unwrap()), expected);
+        let expected = if *pays {
+            ("CONFIRMED", "PAID")
+        } else {
+            ("TEMPORARY", now["providerPayments"][0]["status"].as_str().unwrap())
+        };
+        assert_eq!(
+            (now["status"].as_str().unwrap(), now["providerPayments"][0]["status"].as_str().unwrap()),
+            expected
+        );
         assert_eq!(now["providerPayments"].as_array().unwrap().len(), 1);
         assert!(*pays || ["FAILED", "CANCELLED"].contains(&expected.1), "{now}");
         assert_eq!(now["providerPayments"][0]["refundDue"], 0);
@@ -64,7 +71,8 @@ async fn nobody_else_speaks_for_the_provider(shop: Shop) {
     let held = guest.seated(noon(venue, 2)).await;
     let payment = shop.begin(&guest, &held).await;
     let good = shop.provider.takes(&payment);
-    let signed_at = |at: i64| Event { at, signature: sign(&secret(1), &good.id, at, &good.body), ..good.clone() };
+    let signed_at =
+        |at: i64| Event { at, signature: sign(&secret(1), &good.id, at, &good.body), ..good.clone() };
     let wrong_key = Event { signature: sign(&secret(2), &good.id, good.at, &good.body), ..good.clone() };
     let forged = [
         Event { signature: String::new(), ..good.clone() },
@@ -107,6 +115,30 @@ async fn nobody_else_speaks_for_the_provider(shop: Shop) {
     shop.close().await;
 }
 
+/// The control: where states go backwards too, the same money is returned although it has paid. Everything is on one thread,
+/// which alone has the flaw.
+#[cfg(feature = "simulation")]
+#[tokio::test]
+async fn the_same_money_goes_back_where_states_go_backwards() {
+    let shop = Shop::embedded().await;
+    let (venue, _) = shop.open(places(4)).await;
+    let guest = shop.guest();
+    let held = guest.seated(noon(venue, 2)).await;
+    let payment = shop.begin(&guest, &held).await;
+    let twice = [shop.provider.takes(&payment), shop.provider.takes(&payment)];
+    booking::flaws::introduce(Some("payment-events-repeat"));
+    for event in &twice {
+        shop.provider.deliver(&shop.client(), event).await;
+    }
+    let lost = || async { (shop.provider.keeps() == 0).then_some(()) };
+    crate::steps::until("it goes back", lost).await;
+    booking::flaws::introduce(None);
+    assert_eq!(guest.look(&held).await["status"], "CONFIRMED", "and nobody has paid for it");
+    for app in shop.apps {
+        app.stop_unaudited().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_replaced_without_losing_an_event() {
     // The server knows the old and the new key; another provider has a key of its own.
@@ -124,7 +156,8 @@ async fn a_key_is_replaced_without_losing_an_event() {
         let held = guest.seated(noon(venue, 1)).await;
         let payment = shop.begin(&guest, &held).await;
         let event = shop.provider.takes(&payment);
-        let by = |n: u8| Event { signature: sign(&secret(n), &event.id, event.at, &event.body), ..event.clone() };
+        let by =
+            |n: u8| Event { signature: sign(&secret(n), &event.id, event.at, &event.body), ..event.clone() };
         shop.provider.send(&shop.client(), &by(3)).await.refused(401, "unauthenticated");
         // The other provider, with a key of its own, speaks of a payment that is none of its.
         shop.provider.send_as(&shop.client(), "other", &by(3)).await.expect(204);

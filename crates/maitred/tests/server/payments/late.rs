@@ -153,6 +153,9 @@ async fn a_payment_past_its_deadline_is_given_up(shop: Shop) {
         (now["providerPayments"][0]["status"] == "CANCELLED").then_some(now)
     };
     let now = until("it is given up", given_up).await;
-    assert_eq!((&now["status"], &now["providerPayments"][0]["amountCaptured"]), (&json!("EXPIRED"), &json!(0)));
+    assert_eq!(
+        (&now["status"], &now["providerPayments"][0]["amountCaptured"]),
+        (&json!("EXPIRED"), &json!(0))
+    );
     shop.close().await;
 }

@@ -2,11 +2,11 @@
 //! memory, and over PostgreSQL with two servers that share their lines in Redis.
 
 mod events;
-
+mod killed;
 mod late;
 mod paying;
 mod provider;
-
+mod races;
 mod refunds;
 mod shop;
 

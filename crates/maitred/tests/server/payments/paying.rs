@@ -132,10 +132,17 @@ async fn secrets_are_not_printed_and_wrong_settings_are_named() {
     let config = folder.path().join("maitred.toml");
     let run = || crate::process::run(folder.path(), &["config"]);
     let keys = (secret(1), secret(2));
-    let text = format!("[payments.card]\nurl = \"https://pay.example/v1\"\nsecret = [{:?}, {:?}]\nkey = \"k-1\"\n", keys.0, keys.1);
+    let text = format!(
+        "[payments.card]\nurl = \"https://pay.example/v1\"\nsecret = [{:?}, {:?}]\nkey = \"k-1\"\n",
+        keys.0, keys.1
+    );
     std::fs::write(&config, &text).unwrap();
     let shown = crate::process::stdout(&run());
-    assert!(shown.contains("[payments.card]\nurl = \"https://pay.example/v1\"\n# secret is set (2) and not shown"), "{shown}");
+    assert!(
+        shown
+            .contains("[payments.card]\nurl = \"https://pay.example/v1\"\n# secret is set (2) and not shown"),
+        "{shown}"
+    );
     assert!(!shown.contains("whsec_") && !shown.contains("k-1"), "{shown}");
     for (wrong, named) in [
         (text.replace("whsec_", "sec_"), "payments.card.secret is wrong"),

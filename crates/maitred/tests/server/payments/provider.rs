@@ -248,7 +248,8 @@ async fn refund(
             books.failed_refunds += 1;
             return Err(StatusCode::INTERNAL_SERVER_ERROR);
         }
-        let (payment, amount) = (asked["payment"].as_str().unwrap().to_owned(), asked["amount"].as_i64().unwrap());
+        let (payment, amount) =
+            (asked["payment"].as_str().unwrap().to_owned(), asked["amount"].as_i64().unwrap());
         let takes_time = books.mood.refunds_take_time;
         let slow = books.mood.slow;
         let new = Refund { payment, amount, asked: 0, made: !takes_time };

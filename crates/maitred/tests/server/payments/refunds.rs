@@ -84,7 +84,8 @@ async fn staff_hands_out_what_a_provider_returns(shop: Shop) {
     let handed_out = shop.at(&staff).act(&held, "refund").await.expect(200).json();
     assert_eq!(handed_out["status"], "REFUND_PENDING");
     shop.at(&staff).act(&held, "refund").await.refused(409, "illegal-transition");
-    let refund = until("it is asked for", || async { shop.provider.books().refunds.keys().next().cloned() }).await;
+    let refund =
+        until("it is asked for", || async { shop.provider.books().refunds.keys().next().cloned() }).await;
     shop.provider.books().refunds.get_mut(&refund).unwrap().made = true;
     // Nobody says so, and it is found by asking again.
     let refunded = || async {

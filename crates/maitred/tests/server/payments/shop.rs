@@ -103,7 +103,8 @@ impl Shop {
 
     /// The reservation once it stands there.
     pub async fn once(&self, guest: &Guest, reservation: &Value, status: &str) -> Value {
-        let wanted = || async { Some(self.at(guest).look(reservation).await).filter(|now| now["status"] == status) };
+        let wanted =
+            || async { Some(self.at(guest).look(reservation).await).filter(|now| now["status"] == status) };
         until(status, wanted).await
     }
 
