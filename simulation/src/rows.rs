@@ -35,6 +35,12 @@ pub struct Rows {
     keys: BTreeMap<(u128, String), (RequestKey, i64)>,
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
+    outside: Outside,
+}
+
+/// Money that is with providers.
+#[derive(Debug, Clone, Default)]
+struct Outside {
     payments: BTreeMap<PaymentId, Kept>,
     /// Refunds that are due: when they are asked for next, and how often they were.
     asked: BTreeMap<RefundId, (i64, u32)>,
@@ -244,11 +250,12 @@ impl Rows {
         let (begun, changed): (Vec<_>, Vec<_>) =
             changes.payments.iter().partition(|change| change.from_version == 0);
         for PaymentChange { after, from_version } in changed.into_iter().chain(begun) {
-            let before = self.payments.get(&after.id);
+            let before = self.outside.payments.get(&after.id);
             if before.map_or(0, |kept| kept.payment.version) != *from_version {
                 return Err(CommitError::Stale);
             }
-            let others = || self.payments.values().map(|kept| &kept.payment).filter(|p| p.id != after.id);
+            let others =
+                || self.outside.payments.values().map(|kept| &kept.payment).filter(|p| p.id != after.id);
             let open = |p: &ProviderPayment| p.status.is_open() && p.reservation == after.reservation;
             let twice = after.status.is_open() && others().any(open);
             if twice || after.pays.is_some() && others().any(|p| p.pays == after.pays) {
@@ -257,15 +264,16 @@ impl Rows {
             let first = (millis(after.created_at) + LOOK_FIRST, 0);
             let (look_at, looks) = before.map_or(first, |kept| (kept.look_at, kept.looks));
             for refund in &after.refunds {
-                match refund.returned {
-                    true => drop(self.asked.remove(&refund.id)),
-                    false => drop(self.asked.entry(refund.id).or_insert((millis(refund.created_at), 0))),
+                if refund.returned {
+                    self.outside.asked.remove(&refund.id);
+                } else {
+                    self.outside.asked.entry(refund.id).or_insert((millis(refund.created_at), 0));
                 }
             }
-            self.payments.insert(after.id, Kept { payment: after.clone(), look_at, looks });
+            self.outside.payments.insert(after.id, Kept { payment: after.clone(), look_at, looks });
         }
         for (event, _) in &changes.events {
-            if !self.events.insert(event.clone()) {
+            if !self.outside.events.insert(event.clone()) {
                 return Err(CommitError::Stale);
             }
         }
@@ -297,7 +305,7 @@ impl Rows {
             entries: self.entries.len(),
             keys: keys.map(|key| (key.clone(), self.keys.get(&key).copied())).collect(),
             // Few have any, and those have few.
-            payments: (self.payments.clone(), self.asked.clone(), self.events.clone()),
+            outside: self.outside.clone(),
         }
     }
 
@@ -323,7 +331,7 @@ impl Rows {
         restore(&mut self.balances, undo.balances);
         restore(&mut self.keys, undo.keys);
         self.entries.truncate(undo.entries);
-        (self.payments, self.asked, self.events) = undo.payments;
+        self.outside = undo.outside;
     }
 
     fn enter(
@@ -381,7 +389,7 @@ struct Undo {
     balances: Vec<(u128, Option<i64>)>,
     entries: usize,
     keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
-    payments: (BTreeMap<PaymentId, Kept>, BTreeMap<RefundId, (i64, u32)>, BTreeSet<EventId>),
+    outside: Outside,
 }
 
 /// One process's connections to the database.
@@ -549,7 +557,7 @@ impl Backend for Truth {
         reservations: Vec<ReservationId>,
     ) -> Answer<'_, Result<Vec<ProviderPayment>, Error>> {
         self.ask(move |hub| {
-            let all = hub.rows.payments.values().map(|kept| &kept.payment);
+            let all = hub.rows.outside.payments.values().map(|kept| &kept.payment);
             let about = |p: &&ProviderPayment| {
                 reservations.contains(&p.reservation) || p.pays.is_some_and(|id| reservations.contains(&id))
             };
@@ -558,12 +566,12 @@ impl Backend for Truth {
     }
 
     fn payment(&self, id: PaymentId) -> Answer<'_, Result<Option<ProviderPayment>, Error>> {
-        self.ask(move |hub| Ok(hub.rows.payments.get(&id).map(|kept| kept.payment.clone())))
+        self.ask(move |hub| Ok(hub.rows.outside.payments.get(&id).map(|kept| kept.payment.clone())))
     }
 
     fn events_heard(&self, events: Vec<EventId>) -> Answer<'_, Result<Vec<EventId>, Error>> {
         self.ask(move |hub| {
-            Ok(events.iter().filter(|event| hub.rows.events.contains(event)).cloned().collect())
+            Ok(events.iter().filter(|event| hub.rows.outside.events.contains(event)).cloned().collect())
         })
     }
 
@@ -575,7 +583,7 @@ impl Backend for Truth {
         at: Timestamp,
     ) -> Answer<'_, Result<bool, Error>> {
         self.ask(move |hub| {
-            let kept = hub.rows.payments.get_mut(&id);
+            let kept = hub.rows.outside.payments.get_mut(&id);
             let Some(kept) = kept.filter(|kept| kept.payment.status == PaymentStatus::Ready) else {
                 return Ok(false);
             };
@@ -594,7 +602,7 @@ impl Backend for Truth {
         self.ask(move |hub| {
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             let due = |kept: &&mut Kept| kept.payment.status.is_open() && kept.look_at <= millis(now);
-            let found = hub.rows.payments.values_mut().filter(due).take(limit).map(|kept| {
+            let found = hub.rows.outside.payments.values_mut().filter(due).take(limit).map(|kept| {
                 (kept.look_at, kept.looks) = (millis(now) + LOOK_AGAIN, kept.looks + 1);
                 ToLookAt { payment: kept.payment.clone(), looks: kept.looks }
             });
@@ -605,7 +613,7 @@ impl Backend for Truth {
     fn refunds_to_ask_for(&self, now: Timestamp, limit: u32) -> Answer<'_, Result<Vec<DueRefund>, Error>> {
         self.ask(move |hub| {
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            let Rows { payments, asked, .. } = &mut hub.rows;
+            let Outside { payments, asked, .. } = &mut hub.rows.outside;
             let due = asked.iter_mut().filter(|(_, (at, _))| *at <= millis(now)).take(limit);
             let found = due.filter_map(|(id, (at, asked))| {
                 (*at, *asked) = (millis(now) + LOOK_AGAIN, *asked + 1);
@@ -624,15 +632,15 @@ impl Backend for Truth {
 
     fn ask_again(&self, id: RefundId, at: Timestamp) -> Answer<'_, Result<(), Error>> {
         self.ask(move |hub| {
-            hub.rows.asked.entry(id).and_modify(|(next, _)| *next = millis(at));
+            hub.rows.outside.asked.entry(id).and_modify(|(next, _)| *next = millis(at));
             Ok(())
         })
     }
 
     fn refunds_due(&self) -> Answer<'_, Result<(u64, Won), Error>> {
         self.ask(|hub| {
-            let due = hub.rows.payments.values().map(|kept| kept.payment.due()).sum();
-            Ok((u64::try_from(hub.rows.asked.len()).unwrap_or(u64::MAX), due))
+            let due = hub.rows.outside.payments.values().map(|kept| kept.payment.due()).sum();
+            Ok((u64::try_from(hub.rows.outside.asked.len()).unwrap_or(u64::MAX), due))
         })
     }
 

@@ -64,9 +64,10 @@ async fn a_refund_is_asked_for_until_it_is_made(shop: Shop) {
     };
     let now = until("it is made", refunded).await;
     assert_eq!(now["amountRefunded"], 10_000);
-    let books = shop.provider.books();
-    assert_eq!((books.failed_refunds, books.refunds.len()), (3, 1));
-    drop(books);
+    {
+        let books = shop.provider.books();
+        assert_eq!((books.failed_refunds, books.refunds.len()), (3, 1));
+    }
     assert_eq!(shop.provider.keeps(), 0);
     shop.close().await;
 }
