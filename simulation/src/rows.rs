@@ -9,14 +9,15 @@ use std::time::Duration;
 use booking::venue::{MenuItem, Settings};
 use booking::wallet::{EntryKind, MAX_BALANCE};
 use booking::{
-    Change, PersonId, Reservation, ReservationId, Slot, SlotId, Status, TicketId, Venue, VenueId, Waiting,
-    Waitlist, Won, flaws,
+    Change, EventId, PaymentChange, PaymentId, PaymentStatus, PersonId, ProviderPayment, RefundId,
+    Reservation, ReservationId, Slot, SlotId, Status, TicketId, Venue, VenueId, Waiting, Waitlist, Won,
+    flaws,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
 use store::{
-    Account, AccountError, Answer, Backend, Batch, ChargeError, CommitError, Entry, Error, Logged, Occupancy,
-    Overdue, Page, RequestKey,
+    Account, AccountError, Answer, Backend, Batch, ChargeError, CommitError, DueRefund, Entry, Error,
+    LOOK_AGAIN, LOOK_FIRST, Logged, Occupancy, Overdue, Page, RequestKey, ToLookAt,
 };
 
 use crate::auditor::{Committed, Line, Row};
@@ -40,6 +41,24 @@ pub struct Rows {
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
     waiting: BTreeMap<(SlotId, PersonId), Waiting>,
+    outside: Outside,
+}
+
+/// Money that is with providers.
+#[derive(Debug, Clone, Default)]
+struct Outside {
+    payments: BTreeMap<PaymentId, Kept>,
+    /// Refunds that are due: when they are asked for next, and how often they were.
+    asked: BTreeMap<RefundId, (i64, u32)>,
+    events: BTreeSet<EventId>,
+}
+
+/// A payment, when it is looked at next, and how often it was.
+#[derive(Debug, Clone)]
+struct Kept {
+    payment: ProviderPayment,
+    look_at: i64,
+    looks: u32,
 }
 
 fn millis(at: Timestamp) -> i64 {
@@ -198,6 +217,7 @@ impl Rows {
             self.balances.insert(m.person.0, balance);
             self.enter(m.person, m.amount, m.kind, Some(m.reservation), None, batch.decided_at);
         }
+        self.store_payments(batch)?;
         for key in &batch.keys {
             let name = (key.person.0, key.key.clone());
             if self.keys.contains_key(&name) {
@@ -243,6 +263,42 @@ impl Rows {
         Ok((version + 1, committed))
     }
 
+    /// Payments with providers: one open at a time, one for a reservation, each event once.
+    fn store_payments(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        let changes = &batch.changes;
+        let (begun, changed): (Vec<_>, Vec<_>) =
+            changes.payments.iter().partition(|change| change.from_version == 0);
+        for PaymentChange { after, from_version } in changed.into_iter().chain(begun) {
+            let before = self.outside.payments.get(&after.id);
+            if before.map_or(0, |kept| kept.payment.version) != *from_version {
+                return Err(CommitError::Stale);
+            }
+            let others =
+                || self.outside.payments.values().map(|kept| &kept.payment).filter(|p| p.id != after.id);
+            let open = |p: &ProviderPayment| p.status.is_open() && p.reservation == after.reservation;
+            let twice = after.status.is_open() && others().any(open);
+            if twice || after.pays.is_some() && others().any(|p| p.pays == after.pays) {
+                return Err(CommitError::Stale);
+            }
+            let first = (millis(after.created_at) + LOOK_FIRST, 0);
+            let (look_at, looks) = before.map_or(first, |kept| (kept.look_at, kept.looks));
+            for refund in &after.refunds {
+                if refund.returned {
+                    self.outside.asked.remove(&refund.id);
+                } else {
+                    self.outside.asked.entry(refund.id).or_insert((millis(refund.created_at), 0));
+                }
+            }
+            self.outside.payments.insert(after.id, Kept { payment: after.clone(), look_at, looks });
+        }
+        for (event, _) in &changes.events {
+            if !self.outside.events.insert(event.clone()) {
+                return Err(CommitError::Stale);
+            }
+        }
+        Ok(())
+    }
+
     /// What a batch may touch, so that it can be put back.
     fn clone_touched(&self, batch: &Batch) -> Undo {
         let ids = batch.changes.changed.iter().map(|change| change.after.id.0);
@@ -274,6 +330,8 @@ impl Rows {
                 .map(|key| (key, self.waiting.get(&key).cloned()))
                 .collect(),
             keys: keys.map(|key| (key.clone(), self.keys.get(&key).copied())).collect(),
+            // Few have any, and those have few.
+            outside: self.outside.clone(),
         }
     }
 
@@ -300,6 +358,7 @@ impl Rows {
         restore(&mut self.keys, undo.keys);
         restore(&mut self.waiting, undo.waiting);
         self.entries.truncate(undo.entries);
+        self.outside = undo.outside;
     }
 
     fn enter(
@@ -363,6 +422,7 @@ struct Undo {
     entries: usize,
     waiting: Vec<((SlotId, PersonId), Option<Waiting>)>,
     keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
+    outside: Outside,
 }
 
 /// One process's connections to the database.
@@ -546,6 +606,98 @@ impl Backend for Truth {
         self.ask(move |hub| {
             let own = hub.rows.entries.iter().filter(|(whose, ..)| *whose == person.0);
             Ok(page(own.map(|(_, _, entry)| entry.clone()).collect()))
+        })
+    }
+
+    fn payments_about(
+        &self,
+        reservations: Vec<ReservationId>,
+    ) -> Answer<'_, Result<Vec<ProviderPayment>, Error>> {
+        self.ask(move |hub| {
+            let all = hub.rows.outside.payments.values().map(|kept| &kept.payment);
+            let about = |p: &&ProviderPayment| {
+                reservations.contains(&p.reservation) || p.pays.is_some_and(|id| reservations.contains(&id))
+            };
+            Ok(all.filter(about).cloned().collect())
+        })
+    }
+
+    fn payment(&self, id: PaymentId) -> Answer<'_, Result<Option<ProviderPayment>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.outside.payments.get(&id).map(|kept| kept.payment.clone())))
+    }
+
+    fn events_heard(&self, events: Vec<EventId>) -> Answer<'_, Result<Vec<EventId>, Error>> {
+        self.ask(move |hub| {
+            Ok(events.iter().filter(|event| hub.rows.outside.events.contains(event)).cloned().collect())
+        })
+    }
+
+    fn request_payment(
+        &self,
+        id: PaymentId,
+        reference: String,
+        checkout_url: String,
+        at: Timestamp,
+    ) -> Answer<'_, Result<bool, Error>> {
+        self.ask(move |hub| {
+            let kept = hub.rows.outside.payments.get_mut(&id);
+            let Some(kept) = kept.filter(|kept| kept.payment.status == PaymentStatus::Ready) else {
+                return Ok(false);
+            };
+            let payment = &mut kept.payment;
+            payment.status = PaymentStatus::Requested;
+            payment.version += 1;
+            (payment.reference, payment.checkout_url) =
+                (Some(reference.as_str().into()), Some(checkout_url.as_str().into()));
+            payment.requested_at = Some(at);
+            (kept.look_at, kept.looks) = (millis(kept.payment.deadline.max(at)), 0);
+            Ok(true)
+        })
+    }
+
+    fn payments_to_look_at(&self, now: Timestamp, limit: u32) -> Answer<'_, Result<Vec<ToLookAt>, Error>> {
+        self.ask(move |hub| {
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let due = |kept: &&mut Kept| kept.payment.status.is_open() && kept.look_at <= millis(now);
+            let found = hub.rows.outside.payments.values_mut().filter(due).take(limit).map(|kept| {
+                (kept.look_at, kept.looks) = (millis(now) + LOOK_AGAIN, kept.looks + 1);
+                ToLookAt { payment: kept.payment.clone(), looks: kept.looks }
+            });
+            Ok(found.collect())
+        })
+    }
+
+    fn refunds_to_ask_for(&self, now: Timestamp, limit: u32) -> Answer<'_, Result<Vec<DueRefund>, Error>> {
+        self.ask(move |hub| {
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let Outside { payments, asked, .. } = &mut hub.rows.outside;
+            let due = asked.iter_mut().filter(|(_, (at, _))| *at <= millis(now)).take(limit);
+            let found = due.filter_map(|(id, (at, asked))| {
+                (*at, *asked) = (millis(now) + LOOK_AGAIN, *asked + 1);
+                let kept = payments.values().find(|kept| kept.payment.refunds.iter().any(|r| r.id == *id))?;
+                let refund = kept.payment.refunds.iter().find(|refund| refund.id == *id)?;
+                Some(DueRefund {
+                    id: *id,
+                    amount: refund.amount,
+                    asked: *asked,
+                    payment: kept.payment.clone(),
+                })
+            });
+            Ok(found.collect())
+        })
+    }
+
+    fn ask_again(&self, id: RefundId, at: Timestamp) -> Answer<'_, Result<(), Error>> {
+        self.ask(move |hub| {
+            hub.rows.outside.asked.entry(id).and_modify(|(next, _)| *next = millis(at));
+            Ok(())
+        })
+    }
+
+    fn refunds_due(&self) -> Answer<'_, Result<(u64, Won), Error>> {
+        self.ask(|hub| {
+            let due = hub.rows.outside.payments.values().map(|kept| kept.payment.due()).sum();
+            Ok((u64::try_from(hub.rows.outside.asked.len()).unwrap_or(u64::MAX), due))
         })
     }
 

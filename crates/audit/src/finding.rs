@@ -101,6 +101,18 @@ pub enum Finding {
     RefundedDiffers { reservation: Id, refunded: i64, returned: i64 },
     #[error("{reservation} is {status} with {paid} of {price} paid, {refunded} returned and {due} due")]
     StatusAndMoney { reservation: Id, status: String, price: i64, paid: i64, refunded: i64, due: i64 },
+    #[error(
+        "{payment} of {person} bought nothing: {captured} was taken, {returned} returned, and {due} is due"
+    )]
+    MoneyKept { person: Id, payment: Id, captured: i64, returned: i64, due: i64 },
+    #[error("{payment} of {person} returns more than was taken: {captured}, and {returned} and {due}")]
+    ReturnedTooMuch { person: Id, payment: Id, captured: i64, returned: i64, due: i64 },
+    #[error("{payment} of {person} is {status}, and {captured} was taken")]
+    CapturedUnpaid { person: Id, payment: Id, status: String, captured: i64 },
+    #[error("{payment} of {person} pays for {reservation}, which is not a reservation of theirs")]
+    PaymentAstray { person: Id, payment: Id, reservation: Id },
+    #[error("{reservation} counts {due} as due, and providers are to return {asked}")]
+    DueDiffers { reservation: Id, due: i64, asked: i64 },
     #[error("{person} has used the key \"{key}\" twice")]
     KeyTwice { person: Id, key: String },
 

@@ -22,7 +22,8 @@
 //! more than five times, and nothing is sold to somebody else that a party on the list could have had.
 //!
 //! **Money.** A wallet is the sum of its entries and was never below nothing; what a reservation counts as paid and as returned
-//! is what the entries about it say.
+//! is what the entries about it say, together with what providers have captured and returned for it. What a provider has captured
+//! for nothing is returned or due, all of it.
 //!
 //! **Clients.** Every answered success is there, every definite refusal is in the log and not there, an unknown end has
 //! left nothing or one thing, and the same key got the same answer.
@@ -40,7 +41,7 @@ use std::collections::BTreeMap;
 
 pub use finding::{Counts, Finding, Note, Report};
 pub use ids::{Id, Slot, Ticket};
-pub use rows::{Batch, Database, Entry, PersonRows, Reservation, SlotRows, Venue, Waiting};
+pub use rows::{Batch, Database, Entry, Payment, PersonRows, Reservation, SlotRows, Venue, Waiting};
 pub use visits::{Ending, Told, Visit};
 
 use rows::Terms;
@@ -168,6 +169,9 @@ fn by_person(database: &Database) -> BTreeMap<Id, PersonRows> {
     }
     for (person, key, ticket) in &database.keys {
         people.entry(*person).or_default().keys.push((key.clone(), *ticket));
+    }
+    for (person, payment) in &database.payments {
+        people.entry(*person).or_default().payments.push(payment.clone());
     }
     for rows in people.values_mut() {
         rows.entries.sort_by_key(|entry| entry.id);

@@ -119,6 +119,23 @@ pub struct Entry {
     pub key: Option<String>,
 }
 
+/// A row of `payment`: money that a provider has taken, with what its refunds come to.
+#[derive(Debug, Clone)]
+pub struct Payment {
+    /// Its id.
+    pub id: Id,
+    /// `PAID` and so on.
+    pub status: String,
+    /// What the provider has.
+    pub captured: i64,
+    /// The reservation that it has paid for.
+    pub pays: Option<Id>,
+    /// What has gone back.
+    pub returned: i64,
+    /// What is to go back.
+    pub due: i64,
+}
+
 /// All that is stored about one person's money, with the reservations that it may have gone to.
 #[derive(Debug, Clone, Default)]
 pub struct PersonRows {
@@ -130,6 +147,8 @@ pub struct PersonRows {
     pub reservations: Vec<Reservation>,
     /// The keys of the person's requests, each with its ticket.
     pub keys: Vec<(String, Ticket)>,
+    /// The person's payments with providers.
+    pub payments: Vec<Payment>,
 }
 
 /// A whole database in memory, for tests and simulations.
@@ -153,6 +172,8 @@ pub struct Database {
     pub waiting: Vec<(Slot, Waiting)>,
     /// The seats that are held, and by which reservation.
     pub seats: Vec<(Slot, String, Id)>,
+    /// Payments with providers, and whose they are.
+    pub payments: Vec<(Id, Payment)>,
 }
 
 /// What a slot of a venue offers.

@@ -525,7 +525,7 @@ impl Replay<'_> {
     }
 }
 
-/// Cancellations after which the money stayed due, and with it the places taken, by version and position in the batch.
+/// Cancellations and refunds after which money stayed due, and with it the places taken, by version and position in the batch.
 fn pending(batches: &[Read], slot: Slot, rows: &HashMap<Id, &Reservation>) -> HashSet<(i64, usize)> {
     let mut returned = HashSet::new();
     let mut pending = HashSet::new();
@@ -535,7 +535,12 @@ fn pending(batches: &[Read], slot: Slot, rows: &HashMap<Id, &Reservation>) -> Ha
             let still =
                 || rows.get(&id).is_some_and(|row| row.slot == slot && row.status == "REFUND_PENDING");
             match decision.verdict.as_str() {
-                "refund" => drop(returned.insert(id)),
+                "refund" | "returned" => {
+                    let more_follows = !returned.insert(id);
+                    if more_follows || still() {
+                        pending.insert((batch.version, at));
+                    }
+                }
                 "cancel" if returned.remove(&id) || still() => drop(pending.insert((batch.version, at))),
                 _ => {}
             }
@@ -689,7 +694,7 @@ fn money_fits_status(row: &Reservation, report: &mut Report) {
     let bounds = row.paid >= 0 && row.refunded >= 0 && row.refund_due >= 0 && row.refund_due <= kept;
     let fits = match row.status.as_str() {
         "TEMPORARY" | "EXPIRED" => row.paid == 0 && row.refund_due == 0,
-        "CONFIRMED" | "PREPAY_CONFIRM" | "COMPLETED" | "NO_SHOW" => kept >= row.price && row.refund_due == 0,
+        "CONFIRMED" | "PREPAY_CONFIRM" | "COMPLETED" | "NO_SHOW" => kept - row.refund_due >= row.price,
         "REFUND_PENDING" => row.refund_due > 0,
         "REFUNDED" => row.refunded > 0 && row.refund_due == 0,
         _ => row.refund_due == 0,

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use audit::{
-    Batch, Database, Ending, Entry, Id, Options, Report, Reservation, Slot, Ticket, Told, Venue, Visit,
-    Waiting, audit,
+    Batch, Database, Ending, Entry, Id, Options, Payment, Report, Reservation, Slot, Ticket, Told, Venue,
+    Visit, Waiting, audit,
 };
 use serde_json::{Value, json};
 
@@ -89,9 +89,9 @@ fn visit(guest: u128, slot: Slot, ticket: Ticket, ending: Ending) -> Visit {
 /// Noon, four places. Guest 1 comes with two and pays. Guest 2 comes with one. Guest 3 wants two and is refused, and asks
 /// again. Guest 2 cancels, and guest 4 gets what is left. Guest 5 is there for an instant. Guest 6 moves to the evening.
 /// Guest 7 comes too late, and gets the same answer under two tickets in the evening. In the evening guest 8 cancels and
-/// waits for the money. Elsewhere guests 11 and 12 have a table each, and 13 has none. Guest 21 gives up four places for which
-/// three parties wait: 22 and 24 are offered what fits them, 23 is passed over. Guest 31 has two of three seats, 32 wanted one
-/// of those.
+/// waits for the money. Guest 2 has paid a provider after cancelling, and part of that is back. Elsewhere guests 11 and 12 have
+/// a table each, and 13 has none. Guest 21 gives up four places for which three parties wait: 22 and 24 are offered what fits
+/// them, 23 is passed over. Guest 31 has two of three seats, 32 wanted one of those.
 fn honest() -> (Database, Vec<Visit>) {
     let (noon, evening, tables) =
         (|n| Some(ticket(NOON, n)), |n| Some(ticket(EVENING, n)), |n| Some(ticket(TABLES, n)));
@@ -207,6 +207,10 @@ fn honest() -> (Database, Vec<Visit>) {
         keys: vec![(Id(1), "wish".into(), ticket(NOON, 1)), (Id(2), "wish".into(), ticket(NOON, 2))],
         waiting: vec![(LIST, waiting)],
         seats: vec![(HALL, "A-1-1".into(), Id(31)), (HALL, "A-1-2".into(), Id(31))],
+        payments: vec![(
+            Id(2),
+            Payment { id: Id(99), status: "PAID".into(), captured: 5, pays: None, returned: 2, due: 3 },
+        )],
     };
     let won = |guest: u128, slot, number| visit(guest, slot, ticket(slot, number), Ending::Won(Id(guest)));
     let no = |guest, slot, number, code: &str| {
@@ -408,6 +412,12 @@ const LIES: &[(&str, Lie)] = &[
     ("wrong-balance", |database, _| database.entries[1].1.balance = 96),
     ("wallet-differs", |database, _| drop(database.entries.remove(0))),
     ("overdrawn", |database, _| database.entries[2].1.amount = 1),
+    ("money-kept", |database, _| database.payments[0].1.due = 2),
+    ("returned-too-much", |database, _| database.payments[0].1.due = 4),
+    ("captured-unpaid", |database, _| database.payments[0].1.status = "CANCELLED".into()),
+    ("payment-astray", |database, _| database.payments[0].1.pays = Some(Id(1))),
+    ("paid-differs", |database, _| database.payments[0].1.pays = Some(Id(2))),
+    ("due-differs", |database, _| database.payments[0].1.pays = Some(Id(2))),
     ("wrong-entry", |database, _| database.entries[2].1.kind = "refund".into()),
     ("no-wallet", |database, _| {
         database.wallets.remove(&Id(8));

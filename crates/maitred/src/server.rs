@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::desk::{self, Desk};
 use crate::http::{self, App};
 use crate::passwords::Passwords;
+use crate::payments::Payments;
 use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::sweeps;
@@ -38,6 +39,7 @@ pub struct Server {
     stopping: CancellationToken,
     listening: JoinHandle<()>,
     sweeping: JoinHandle<()>,
+    paying: JoinHandle<()>,
     runners: Vec<JoinHandle<()>>,
     app: Arc<App>,
 }
@@ -134,6 +136,7 @@ impl Server {
             clock,
             signer: signer(config).await?,
             passwords: Passwords::default(),
+            payments: Payments::new(&config.payments)?,
             token_lifetime: config.token_lifetime(),
             metrics,
             stopping: stopping.clone(),
@@ -156,7 +159,9 @@ impl Server {
             })
             .await
         });
-        Ok(Self { address, stopping, listening, sweeping, runners, app })
+        let paid = app.clone();
+        let paying = tokio::spawn(async move { sweeps::payments::run(paid.till(), &paid.stopping).await });
+        Ok(Self { address, stopping, listening, sweeping, paying, runners, app })
     }
 
     /// Where it listens.
@@ -185,6 +190,7 @@ impl Server {
         }
         self.app.desk.let_go();
         complain(self.sweeping.await);
+        complain(self.paying.await);
         complain(self.listening.await);
         // On a thread of its own: it waits for the store's threads.
         let app = self.app.clone();

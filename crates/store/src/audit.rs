@@ -109,6 +109,7 @@ async fn collect(snapshot: &mut impl Snapshot) -> Result<audit::Database, Error>
         for (person, rows) in people {
             all.wallets.extend(rows.balance.map(|balance| (person, balance)));
             all.entries.extend(rows.entries.into_iter().map(|entry| (person, entry)));
+            all.payments.extend(rows.payments.into_iter().map(|payment| (person, payment)));
             all.keys.extend(rows.keys.into_iter().map(|(key, ticket)| (person, key, ticket)));
         }
     }

@@ -68,6 +68,7 @@ impl Rows {
             wallets: self.balances.iter().map(|(person, held)| (Id(*person), *held)).collect(),
             entries: (0..self.entries.len()).map(|at| (Id(self.entries[at].0), self.entry(at))).collect(),
             keys: self.keys_shown().collect(),
+            payments: self.payments_shown().collect(),
             waiting: self.waiting.iter().map(|((slot, _), w)| (Slot(slot.to_i64()), waiting(w))).collect(),
             seats: self
                 .held_seats()
@@ -75,6 +76,23 @@ impl Rows {
                 .collect(),
         };
         audit::audit(&database, visits, options).findings
+    }
+
+    fn payments_shown(&self) -> impl Iterator<Item = (Id, audit::Payment)> {
+        self.outside.payments.values().map(|kept| {
+            let payment = &kept.payment;
+            let returned =
+                payment.refunds.iter().filter(|refund| refund.returned).map(|refund| refund.amount.0);
+            let shown = audit::Payment {
+                id: Id(payment.id.0),
+                status: payment.status.as_str().to_owned(),
+                captured: payment.captured.0,
+                pays: payment.pays.map(|id| Id(id.0)),
+                returned: returned.sum(),
+                due: payment.due().0,
+            };
+            (Id(payment.person.0), shown)
+        })
     }
 
     /// What the table of held seats would say.
@@ -121,6 +139,11 @@ impl Rows {
             balance: self.balances.get(&person).copied(),
             entries: own.map(|at| self.entry(at)).collect(),
             reservations: theirs.map(|r| reservation(r)).collect(),
+            payments: self
+                .payments_shown()
+                .filter(|(whose, _)| whose.0 == person)
+                .map(|(_, payment)| payment)
+                .collect(),
             keys: self
                 .keys_shown()
                 .filter(|(whose, ..)| whose.0 == person)

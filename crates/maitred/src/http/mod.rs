@@ -8,6 +8,7 @@ mod health;
 mod language;
 mod managing;
 mod observe;
+mod payments;
 mod problem;
 mod reservations;
 mod server;
@@ -34,6 +35,7 @@ use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
 use crate::passwords::Passwords;
+use crate::payments::{Payments, Till};
 use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::venues::Venues;
@@ -60,6 +62,8 @@ pub struct App {
     pub signer: Signer,
     /// Hashes passwords.
     pub passwords: Passwords,
+    /// The ways to pay.
+    pub payments: Payments,
     /// How long an access token is good.
     pub token_lifetime: Duration,
     /// What has been measured.
@@ -73,6 +77,12 @@ impl App {
     pub fn rooms(&self) -> crate::sweeps::Rooms<'_> {
         let Self { store, admission, desk, venues, clock, stopping, .. } = self;
         crate::sweeps::Rooms { store, admission, desk, venues, clock, stopping }
+    }
+
+    /// What payments with providers pass through.
+    pub fn till(&self) -> Till<'_> {
+        let Self { store, admission, desk, clock, payments, .. } = self;
+        Till { store, admission, desk, clock, payments }
     }
 }
 
@@ -108,6 +118,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(reservations::book, reservations::own))
         .routes(routes!(reservations::one, managing::change))
         .routes(routes!(managing::pay))
+        .routes(routes!(payments::webhook))
         .routes(routes!(managing::cancel))
         .routes(routes!(managing::complete))
         .routes(routes!(managing::no_show))

@@ -400,5 +400,6 @@ pub async fn one(
 ) -> Result<axum::Json<ReservationView>, Problem> {
     let found = app.store.reservation(id).await?.filter(|reservation| reservation.person == guest.id);
     let reservation = found.ok_or_else(|| Problem::not_found("reservation"))?;
-    Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now())))
+    let payments = app.store.payments_about(vec![id]).await?;
+    Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now()).with_payments(&payments)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ::audit::{Batch, Entry, Id, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
+use ::audit::{Batch, Entry, Id, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
@@ -63,9 +63,9 @@ impl Snapshot {
         let snapshot = Self { client, connection };
         snapshot.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let sql = "SELECT count(*) FROM unnest(ARRAY['venue', 'slot', 'reservation', 'decision', 'request_key', \
-                   'wallet', 'wallet_entry', 'waiting', 'held_seat']) AS name WHERE to_regclass(name) IS NOT NULL";
+                   'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund']) AS name WHERE to_regclass(name) IS NOT NULL";
         match snapshot.client.query_one(sql, &[]).await?.try_get(0) {
-            Ok(9_i64) => Ok(snapshot),
+            Ok(11_i64) => Ok(snapshot),
             _ => Err(Error::Unfit("it has not all tables of maitred; run maitred migrate")),
         }
     }
@@ -144,7 +144,8 @@ impl crate::audit::Snapshot for Snapshot {
                 "(SELECT DISTINCT person FROM {table} WHERE $1::uuid IS NULL OR person > $1 ORDER BY person LIMIT $2)"
             )
         };
-        let tables = ["wallet", "wallet_entry", "reservation", "request_key"].map(next).join(" UNION ");
+        let tables =
+            ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
         let sql = format!("SELECT person FROM ({tables}) AS next ORDER BY person LIMIT $2");
         let after = after.map(|id| Wide(id.0));
         let next = self.ask(&sql, &[&after, &PEOPLE]).await?;
@@ -181,6 +182,21 @@ impl crate::audit::Snapshot for Snapshot {
             let mut columns = Columns::of(row, "a key");
             let (person, key) = (Id(columns.id()?), columns.take()?);
             people.entry(person).or_default().keys.push((key, Ticket(columns.id()?)));
+        }
+        let sql = "SELECT p.person, p.id, p.status, p.captured, p.pays, \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'RETURNED'), 0)::bigint, \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'DUE'), 0)::bigint \
+                   FROM payment p WHERE p.person BETWEEN $1 AND $2";
+        for row in &self.ask(sql, &range).await? {
+            let mut columns = Columns::of(row, "a payment");
+            people.entry(Id(columns.id()?)).or_default().payments.push(Payment {
+                id: Id(columns.id()?),
+                status: columns.take()?,
+                captured: columns.take()?,
+                pays: columns.optional_id()?.map(Id),
+                returned: columns.take()?,
+                due: columns.take()?,
+            });
         }
         Ok(people.into_iter().collect())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ::audit::{Batch, Entry, Id, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
+use ::audit::{Batch, Entry, Id, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
@@ -25,9 +25,9 @@ impl Snapshot {
         // The snapshot is the one of the first statement.
         connection.execute_batch("BEGIN")?;
         let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('venue', 'slot', 'reservation', 'decision', \
-                   'request_key', 'wallet', 'wallet_entry', 'waiting', 'held_seat') AND type = 'table'";
+                   'request_key', 'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund') AND type = 'table'";
         match connection.query_row(sql, [], |row| row.get(0))? {
-            9 => Ok(Self(connection)),
+            11 => Ok(Self(connection)),
             _ => Err(Error::Unfit("it has not all tables of maitred; run maitred migrate")),
         }
     }
@@ -117,7 +117,8 @@ impl crate::audit::Snapshot for Snapshot {
                 "SELECT * FROM (SELECT DISTINCT person FROM {table} WHERE person > ?1 ORDER BY person LIMIT ?2)"
             )
         };
-        let tables = ["wallet", "wallet_entry", "reservation", "request_key"].map(next).join(" UNION ");
+        let tables =
+            ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
         let sql = format!("SELECT max(person) FROM (SELECT person FROM ({tables}) ORDER BY person LIMIT ?2)");
         let last: Option<Vec<u8>> =
             self.0.prepare_cached(&sql)?.query_row(params![after, PEOPLE], |row| row.get(0))?;
@@ -158,6 +159,22 @@ impl crate::audit::Snapshot for Snapshot {
         while let Some(row) = rows.next()? {
             let key = (row.get(1)?, Ticket(id(row, 2)?.0));
             people.entry(id(row, 0)?).or_default().keys.push(key);
+        }
+        let sql = "SELECT p.person, p.id, p.status, p.captured, p.pays, \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'RETURNED'), 0), \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'DUE'), 0) \
+                   FROM payment p WHERE p.person > ?1 AND p.person <= ?2";
+        let mut select = self.0.prepare_cached(sql)?;
+        let mut rows = select.query(range)?;
+        while let Some(row) = rows.next()? {
+            people.entry(id(row, 0)?).or_default().payments.push(Payment {
+                id: id(row, 1)?,
+                status: row.get(2)?,
+                captured: row.get(3)?,
+                pays: row.get::<_, Option<Wide>>(4)?.map(|id| Id(id.0)),
+                returned: row.get(5)?,
+                due: row.get(6)?,
+            });
         }
         Ok(people.into_iter().collect())
     }
