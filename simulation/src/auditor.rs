@@ -1,7 +1,13 @@
-//! The auditor: from plain rows and logs it says what must not have happened. It shares no code with the rules.
+//! What only a simulation can see: who was answered what and when, what there was at every instant, what true time it was, and
+//! when Redis was in trouble. What rows and logs tell by themselves is for `crates/audit`, which is asked after every commit
+//! and at the end. Neither shares code with the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+use audit::{Finding, Options};
+
+use crate::rows::Rows;
 
 /// A reservation, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,19 +71,6 @@ impl fmt::Display for Line {
     }
 }
 
-/// Money that moved for a reservation.
-#[derive(Debug, Clone)]
-pub struct Movement {
-    /// Whose wallet.
-    pub person: u128,
-    /// Into it, or out of it.
-    pub amount: i64,
-    /// For which reservation.
-    pub reservation: u128,
-    /// What the wallet held then.
-    pub balance: i64,
-}
-
 /// A batch that was stored.
 #[derive(Debug, Clone)]
 pub struct Committed {
@@ -93,8 +86,6 @@ pub struct Committed {
     pub changed: Vec<Row>,
     /// The log.
     pub lines: Vec<Line>,
-    /// The money.
-    pub movements: Vec<Movement>,
 }
 
 /// What a venue has in each slot.
@@ -127,6 +118,8 @@ pub struct Taken {
     pub verdict: &'static str,
     /// In which life of the line.
     pub epoch: u32,
+    /// With which key.
+    pub key: Option<(u128, String)>,
 }
 
 /// An answer about a ticket, as it left a process.
@@ -162,10 +155,11 @@ struct Logged {
 #[derive(Default)]
 pub struct Auditor {
     shared: bool,
-    /// A process has been without Redis, or Redis has lost something: lines need not be in one order since.
-    pub disturbed: bool,
-    /// Redis has lost something.
-    pub lossy: bool,
+    /// When a process was without Redis, or Redis lost something, in µs: whoever stood in line then may be decided out of turn, or
+    /// by a process that cannot know that they have left or stand elsewhere too.
+    troubles: Vec<u64>,
+    /// When Redis lost something.
+    losses: Vec<u64>,
     /// By how much a clock may be wrong, in ms.
     pub skew: i64,
     /// What venues have.
@@ -173,10 +167,6 @@ pub struct Auditor {
     rows: BTreeMap<u128, Row>,
     of_slot: BTreeMap<i64, BTreeSet<u128>>,
     log: BTreeMap<u128, Logged>,
-    last: BTreeMap<(i64, u32, bool), u64>,
-    spent: BTreeMap<u128, i64>,
-    wallets: BTreeMap<u128, i64>,
-    charges: BTreeMap<(u128, String), u32>,
     taken: BTreeMap<u128, Taken>,
     told: BTreeMap<u128, Told>,
     by_key: BTreeMap<(u128, String), Told>,
@@ -194,24 +184,11 @@ pub struct Auditor {
 }
 
 const LEASE: u64 = 2_000_000;
+/// For so long after it was in trouble a process may still have lines of its own, in µs.
+const APART: u64 = 3_000_000;
 
 fn holds(status: &str) -> bool {
     matches!(status, "TEMPORARY" | "CONFIRMED" | "PREPAY_CONFIRM" | "REFUND_PENDING")
-}
-
-/// Whether a batch can bring a reservation from one state to another: the legal moves, any number of them.
-fn reachable(from: &str, to: &str) -> bool {
-    let next: &[&str] = match from {
-        "TEMPORARY" => &["CONFIRMED", "PREPAY_CONFIRM", "EXPIRED", "CANCELED"],
-        "CONFIRMED" | "PREPAY_CONFIRM" => &["REFUND_PENDING", "CANCELED", "COMPLETED", "NO_SHOW"],
-        "REFUND_PENDING" => &["REFUNDED"],
-        _ => &[],
-    };
-    from == to || next.iter().any(|next| reachable(next, to))
-}
-
-fn wants_a_place(verdict: &str) -> bool {
-    matches!(verdict, "book" | "reseat" | "move")
 }
 
 impl Auditor {
@@ -220,7 +197,8 @@ impl Auditor {
         Self { shared, ..Self::default() }
     }
 
-    fn violated(&mut self, slot: Option<i64>, what: String) {
+    /// Something must not have happened.
+    pub fn violated(&mut self, slot: Option<i64>, what: String) {
         if self.violations.len() < 10 {
             self.violations.push((slot, what));
         }
@@ -232,45 +210,17 @@ impl Auditor {
         let before: Vec<Row> = self.in_slot(batch.slot).cloned().collect();
         let taken_before: u32 = before.iter().filter(|row| holds(row.status)).map(|row| row.party).sum();
         for row in &batch.changed {
-            let Some(old) = self.rows.get(&row.id).cloned() else {
-                self.violated(slot, format!("r{:x} was changed and never made", row.id));
-                continue;
-            };
-            if !reachable(old.status, row.status) {
-                self.violated(slot, format!("{} became {}", old.status, row.status));
-            }
-            if row.status == "EXPIRED" && old.status != "EXPIRED" && row.expires_at > wall + self.skew {
+            let expired = self.rows.get(&row.id).is_some_and(|old| old.status != row.status);
+            if expired && row.status == "EXPIRED" && row.expires_at > wall + self.skew {
                 self.violated(slot, format!("a hold ran out {} ms early", row.expires_at - wall));
             }
             self.put(row);
         }
         for row in &batch.new {
-            if self.rows.contains_key(&row.id) {
-                self.violated(slot, format!("r{:x} was made twice", row.id & 0xFFFF_FFFF));
-            }
-            if !reachable("TEMPORARY", row.status) {
-                self.violated(slot, format!("a reservation began as {}", row.status));
-            }
             self.won += 1;
             self.put(row);
         }
-        for movement in &batch.movements {
-            *self.spent.entry(movement.reservation).or_default() -= movement.amount;
-            let wallet = self.wallets.entry(movement.person).or_default();
-            *wallet += movement.amount;
-            if *wallet < 0 || *wallet != movement.balance {
-                let (is, said) = (*wallet, movement.balance);
-                self.violated(slot, format!("the wallet of g{} holds {is}, not {said}", movement.person));
-            }
-        }
-        for row in batch.new.iter().chain(&batch.changed) {
-            let spent = self.spent.get(&row.id).copied().unwrap_or(0);
-            if spent != row.paid - row.refunded {
-                let kept = row.paid - row.refunded;
-                self.violated(slot, format!("wallets gave {spent} for a reservation that has {kept}"));
-            }
-        }
-        self.check_slot(&batch, taken_before);
+        self.check_stock(&batch, taken_before);
         self.check_refusals(&batch, before);
         for line in &batch.lines {
             self.check_line(now, &batch, line);
@@ -288,21 +238,10 @@ impl Auditor {
         self.of_slot.get(&slot).into_iter().flatten().filter_map(|id| self.rows.get(id))
     }
 
-    /// Capacity, one place a person, tables once.
-    fn check_slot(&mut self, batch: &Committed, taken_before: u32) {
+    /// Capacity, by what the venue had just then.
+    fn check_stock(&mut self, batch: &Committed, taken_before: u32) {
         let slot = Some(batch.slot);
         let held: Vec<Row> = self.in_slot(batch.slot).filter(|row| holds(row.status)).cloned().collect();
-        let (mut people, mut tables) = (BTreeSet::new(), BTreeSet::new());
-        for row in &held {
-            if !people.insert(row.person) {
-                self.violated(slot, format!("g{} has two places", row.person));
-            }
-            if let Some(table) = row.table
-                && !tables.insert(table)
-            {
-                self.violated(slot, format!("table {table} was given away twice"));
-            }
-        }
         let taken: u32 = held.iter().map(|row| row.party).sum();
         match self.stock.get(&batch.venue).cloned() {
             // A venue that made itself smaller keeps whom it has.
@@ -329,9 +268,14 @@ impl Auditor {
         let mut held: BTreeMap<u128, Row> =
             before.into_iter().filter(|row| holds(row.status)).map(|row| (row.id, row)).collect();
         let stock = self.stock.get(&batch.venue).cloned();
+        let mut fresh: BTreeSet<u128> = batch.new.iter().map(|row| row.id).collect();
         for line in &batch.lines {
             let Some(refused) = &line.refused else {
                 let Some(row) = line.reservation.and_then(|id| self.rows.get(&id)).cloned() else { continue };
+                // A wish that stood in line twice is done once, and may have been changed since.
+                if matches!(line.verdict, "book" | "reseat") && !fresh.remove(&row.id) {
+                    continue;
+                }
                 let frees = matches!(line.verdict, "cancel" | "expire" | "complete" | "no-show" | "refund");
                 if !holds(row.status) && frees || row.slot != batch.slot {
                     held.remove(&row.id);
@@ -369,23 +313,14 @@ impl Auditor {
         }
     }
 
-    /// Each ticket once, in order, in time.
+    /// In time, and nobody who has left.
     fn check_line(&mut self, now: u64, batch: &Committed, line: &Line) {
         let slot = Some(batch.slot);
         self.decided += 1;
         let Some((ticket, epoch, number)) = line.ticket else { return };
-        if self.log.contains_key(&ticket) {
-            self.violated(slot, format!("#{epoch}.{number} was decided twice"));
-        }
-        // Whoever leaves while its process is cut off from Redis may be decided there: nobody can tell it.
-        if self.told.get(&ticket) == Some(&Told::Left) && line.refused.is_none() && !self.disturbed {
+        let left = self.told.get(&ticket) == Some(&Told::Left);
+        if left && line.refused.is_none() && !self.was_in_trouble(ticket) {
             self.violated(slot, format!("#{epoch}.{number} had left, and was decided: {line}"));
-        }
-        let last = self.last.entry((batch.slot, epoch, wants_a_place(line.verdict))).or_default();
-        let overtaken = number <= *last && !self.disturbed;
-        let before = std::mem::replace(last, number.max(*last));
-        if overtaken {
-            self.violated(slot, format!("#{epoch}.{number} was decided after #{epoch}.{before}"));
         }
         if let (Some(taken), "pay", None) = (self.taken.get(&ticket), line.verdict, &line.refused)
             && let Some(row) = line.reservation.and_then(|id| self.rows.get(&id))
@@ -395,12 +330,12 @@ impl Auditor {
             self.violated(slot, format!("#{epoch}.{number} paid {late} ms after the deadline"));
         }
         let (reservation, refused) = (line.reservation, line.refused.clone());
-        self.log.insert(ticket, Logged { reservation, refused, version: batch.version, at: now });
+        self.log.entry(ticket).or_insert(Logged { reservation, refused, version: batch.version, at: now });
     }
 
     /// Somebody has a place in line.
     pub fn in_line(&mut self, ticket: u128, taken: Taken) {
-        if taken.verdict == "book" && !self.disturbed && !self.taken.contains_key(&ticket) {
+        if taken.verdict == "book" && !self.taken.contains_key(&ticket) {
             // One live request a person and slot, in lines that are kept together.
             let another = self.taken.iter().find(|(id, other)| {
                 let same =
@@ -409,7 +344,8 @@ impl Auditor {
                 let lived = self.log.get(id).is_none_or(|logged| logged.at > taken.known);
                 let gone = self.told.contains_key(id) || self.left.contains(id);
                 let stands = lived && !gone && !self.ended.contains(&other.process);
-                same && together && stands && other.known < taken.invoked
+                let calm = !self.in_trouble(self.about_since(other), taken.known);
+                same && together && stands && calm && other.known < taken.invoked
             });
             if let Some((_, another)) = another {
                 let what = format!(
@@ -437,11 +373,12 @@ impl Auditor {
                 self.violated(Some(slot), what);
             }
         }
-        if let (Told::Failed, true) = (&told, !self.lossy) {
+        let lost = self.losses.last().is_some_and(|at| self.since(ticket) <= *at);
+        if told == Told::Failed && !lost {
             self.violated(Some(slot), "an error of ours was answered".to_owned());
         }
         let won = self.log.get(&ticket).is_some_and(|logged| logged.refused.is_none());
-        if told == Told::Left && won && !self.disturbed {
+        if told == Told::Left && won && !self.in_trouble(self.since(ticket), u64::MAX) {
             self.violated(Some(slot), "told that it has left, after it was decided".to_owned());
         }
         if let (Some(key), Told::Decided { .. }) = (key, &told) {
@@ -452,24 +389,6 @@ impl Auditor {
             }
         }
         self.told.entry(ticket).or_insert(told);
-    }
-
-    /// A wallet was charged.
-    pub fn charged(&mut self, person: u128, amount: i64, key: Option<String>) {
-        *self.wallets.entry(person).or_default() += amount;
-        let Some(key) = key else { return };
-        let times = self.charges.entry((person, key)).or_default();
-        *times += 1;
-        if *times > 1 {
-            self.violated(None, format!("the wallet of g{person} was charged twice"));
-        }
-    }
-
-    /// A wallet's owner was told that it was charged.
-    pub fn told_charged(&mut self, person: u128, key: &str) {
-        if !self.charges.contains_key(&(person, key.to_owned())) {
-            self.violated(None, format!("g{person} was told of a charge that is not stored"));
-        }
     }
 
     /// A client runs a lane from now on.
@@ -497,13 +416,60 @@ impl Auditor {
     }
 
     /// Redis is another, or has forgotten.
-    pub fn redis_lost(&mut self) {
-        (self.disturbed, self.lossy) = (true, true);
+    pub fn redis_lost(&mut self, now: u64) {
+        self.trouble(now);
+        self.losses.push(now);
         self.leases.clear();
     }
 
+    /// A process is without Redis, or Redis has lost something.
+    pub fn trouble(&mut self, now: u64) {
+        self.troubles.push(now);
+    }
+
+    fn in_trouble(&self, from: u64, to: u64) -> bool {
+        self.troubles.iter().rev().any(|at| (from..=to).contains(at))
+    }
+
+    /// Since when a ticket may have been in trouble: a process that was goes on by itself for a while.
+    fn since(&self, ticket: u128) -> u64 {
+        self.taken.get(&ticket).map_or(0, |taken| taken.invoked.saturating_sub(APART))
+    }
+
+    /// Whether Redis was in trouble while this one was in line.
+    fn was_in_trouble(&self, ticket: u128) -> bool {
+        self.in_trouble(self.since(ticket), self.log.get(&ticket).map_or(u64::MAX, |logged| logged.at))
+    }
+
+    /// Since when a person who now stands in a slot's line may have been in it: with a request of a life that Redis lost, whose
+    /// end sets the person free although another came after it.
+    fn about_since(&self, other: &Taken) -> u64 {
+        let own = self.taken.iter().filter(|(_, own)| own.person == other.person && own.slot == other.slot);
+        let still = own.filter(|(id, _)| self.log.get(id).is_none_or(|logged| logged.at >= other.invoked));
+        let first = still.map(|(_, own)| own.invoked).min().unwrap_or(other.invoked);
+        first.saturating_sub(APART)
+    }
+
+    /// How `crates/audit` is to judge just now.
+    pub fn options(&self) -> Options {
+        Options { skew: self.skew, ..Options::default() }
+    }
+
+    /// What `crates/audit` found.
+    pub fn found(&mut self, slot: Option<i64>, finding: &Finding) {
+        let excused = match finding {
+            Finding::OutOfOrder { ticket, .. } | Finding::Overtaken { ticket, .. } => {
+                self.was_in_trouble(ticket.0)
+            }
+            _ => false,
+        };
+        if !excused {
+            self.violated(slot, finding.to_string());
+        }
+    }
+
     /// Nothing goes wrong any more and everybody has gone home.
-    pub fn at_rest(&mut self, wall: i64, balances: &BTreeMap<u128, i64>) {
+    pub fn at_rest(&mut self, wall: i64, rows: &Rows) {
         let late: Vec<_> = self.rows.values().cloned().collect();
         for row in late {
             if row.status == "TEMPORARY" && row.expires_at + self.skew < wall - 5_000 {
@@ -511,10 +477,7 @@ impl Auditor {
                 self.violated(Some(row.slot), format!("a hold is there {late} ms after its deadline"));
             }
         }
-        if self.wallets.iter().any(|(person, held)| balances.get(person).copied().unwrap_or(0) != *held) {
-            self.violated(None, "a wallet does not hold the sum of its entries".to_owned());
-        }
-        let lost: Vec<_> = self.taken.iter().filter(|(id, taken)| self.is_lost(**id, taken)).collect();
+        let lost: Vec<_> = self.taken.iter().filter(|(id, taken)| self.is_lost(**id, taken, rows)).collect();
         let lost: Vec<_> = lost.into_iter().map(|(_, taken)| taken.clone()).collect();
         for taken in lost {
             let what = format!(
@@ -528,12 +491,15 @@ impl Auditor {
         }
     }
 
-    fn is_lost(&self, ticket: u128, taken: &Taken) -> bool {
-        // Whoever left has left, heard or unheard.
-        let over =
-            self.log.contains_key(&ticket) || self.told.contains_key(&ticket) || self.left.contains(&ticket);
+    fn is_lost(&self, ticket: u128, taken: &Taken, rows: &Rows) -> bool {
+        // Whoever left has left, heard or unheard; whoever came again with a key has the answer that the key has.
+        let over = self.log.contains_key(&ticket)
+            || self.told.contains_key(&ticket)
+            || self.left.contains(&ticket)
+            || taken.key.as_ref().is_some_and(|key| rows.has_key(key));
         // Lines of a process die with it; those of Redis do not, unless Redis has lost them and nobody was left to tell.
-        let outlives = self.shared && taken.epoch.is_multiple_of(2) && !self.disturbed;
+        let outlives =
+            self.shared && taken.epoch.is_multiple_of(2) && !self.in_trouble(taken.invoked, u64::MAX);
         !over && (outlives || !self.ended.contains(&taken.process))
     }
 }

@@ -57,7 +57,8 @@ impl Lanes {
         });
         answer.await.ok_or_else(|| {
             let mut hub = lock(&self.hub);
-            hub.auditor.disturbed = true;
+            let now = hub.now;
+            hub.auditor.trouble(now);
             hub.note(None, format!("{} hears nothing from Redis", self.client));
             fairlane::Error::Unavailable { source: "no answer".into() }
         })

@@ -192,7 +192,11 @@ impl App {
                 if charged.is_err() {
                     return Reply::NotNow;
                 }
-                lock(&self.hub).auditor.told_charged(person.0, &key);
+                let mut hub = lock(&self.hub);
+                if !hub.rows.has_charge(person, &key) {
+                    hub.auditor
+                        .violated(None, format!("g{} was told of a charge that is not stored", person.0));
+                }
                 Reply::Over
             }
             Ask::Pay(id) => {
@@ -296,7 +300,9 @@ impl App {
             format!("p{} has {verdict} of g{person} in line as #{epoch}.{}", self.process.0, id.number()),
         );
         let entered_at = ticket.command.entered_at.as_millisecond();
-        let taken = Taken { invoked, known, entered_at, process: self.process, person, slot, verdict, epoch };
+        let process = self.process;
+        let taken =
+            Taken { invoked, known, entered_at, process, person, slot, verdict, epoch, key: key.clone() };
         hub.auditor.in_line(id.to_u128(), taken);
         drop(hub);
         let (app, ticket) = (self.clone(), ticket.clone());

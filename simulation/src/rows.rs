@@ -1,5 +1,7 @@
 //! The database in memory: rows, and the same conditions as the real ones. And as one simulated process sees it.
 
+mod evidence;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +9,18 @@ use std::time::Duration;
 use booking::venue::{MenuItem, Settings};
 use booking::wallet::{EntryKind, MAX_BALANCE};
 use booking::{
-    Change, PersonId, Reservation, ReservationId, Slot, SlotId, Status, TicketId, Venue, VenueId, Waiting,
-    Waitlist, Won, flaws,
+    Change, EventId, PaymentChange, PaymentId, PaymentStatus, PersonId, ProviderPayment, RefundId,
+    Reservation, ReservationId, Slot, SlotId, Status, TicketId, Venue, VenueId, Waiting, Waitlist, Won,
+    flaws,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
 use store::{
-    Account, AccountError, Answer, Backend, Batch, ChargeError, CommitError, Entry, Error, Logged, Occupancy,
-    Overdue, Page, RequestKey,
+    Account, AccountError, Answer, Backend, Batch, ChargeError, CommitError, DueRefund, Entry, Error,
+    LOOK_AGAIN, LOOK_FIRST, Logged, Occupancy, Overdue, Page, RequestKey, ToLookAt,
 };
 
-use crate::auditor::{Committed, Line, Movement, Row};
+use crate::auditor::{Committed, Line, Row};
 use crate::hub::{Hub, Shared, To, call};
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -32,10 +35,30 @@ pub struct Rows {
     of_slot: BTreeMap<SlotId, BTreeSet<u128>>,
     of_ticket: BTreeMap<u128, u128>,
     log: BTreeMap<TicketId, Logged>,
+    /// The log as it is written.
+    batches: BTreeMap<SlotId, Vec<audit::Batch>>,
     keys: BTreeMap<(u128, String), (RequestKey, i64)>,
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
     waiting: BTreeMap<(SlotId, PersonId), Waiting>,
+    outside: Outside,
+}
+
+/// Money that is with providers.
+#[derive(Debug, Clone, Default)]
+struct Outside {
+    payments: BTreeMap<PaymentId, Kept>,
+    /// Refunds that are due: when they are asked for next, and how often they were.
+    asked: BTreeMap<RefundId, (i64, u32)>,
+    events: BTreeSet<EventId>,
+}
+
+/// A payment, when it is looked at next, and how often it was.
+#[derive(Debug, Clone)]
+struct Kept {
+    payment: ProviderPayment,
+    look_at: i64,
+    looks: u32,
 }
 
 fn millis(at: Timestamp) -> i64 {
@@ -186,7 +209,6 @@ impl Rows {
                 None => drop(self.waiting.remove(&(batch.slot, *person))),
             }
         }
-        let mut movements = Vec::new();
         for m in &changes.movements {
             let balance = self.balances.get(&m.person.0).copied().unwrap_or(0) + m.amount.0;
             if balance < 0 && !flaws::has("wallet-unchecked") {
@@ -194,13 +216,8 @@ impl Rows {
             }
             self.balances.insert(m.person.0, balance);
             self.enter(m.person, m.amount, m.kind, Some(m.reservation), None, batch.decided_at);
-            movements.push(Movement {
-                person: m.person.0,
-                amount: m.amount.0,
-                reservation: m.reservation.0,
-                balance,
-            });
         }
+        self.store_payments(batch)?;
         for key in &batch.keys {
             let name = (key.person.0, key.key.clone());
             if self.keys.contains_key(&name) {
@@ -211,6 +228,11 @@ impl Rows {
             }
             self.keys.insert(name, (key.request, millis(batch.decided_at)));
         }
+        self.batches.entry(batch.slot).or_default().push(audit::Batch {
+            version: i64::try_from(version + 1).unwrap_or(i64::MAX),
+            decided_at: millis(batch.decided_at),
+            decisions: serde_json::to_string(&batch.decisions).unwrap_or_default(),
+        });
         let mut lines = Vec::new();
         for decision in &batch.decisions {
             if let Some(ticket) = decision.ticket {
@@ -237,9 +259,44 @@ impl Rows {
             new: changes.new.iter().map(|r| row(r)).collect(),
             changed: changes.changed.iter().map(|change| row(&change.after)).collect(),
             lines,
-            movements,
         };
         Ok((version + 1, committed))
+    }
+
+    /// Payments with providers: one open at a time, one for a reservation, each event once.
+    fn store_payments(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        let changes = &batch.changes;
+        let (begun, changed): (Vec<_>, Vec<_>) =
+            changes.payments.iter().partition(|change| change.from_version == 0);
+        for PaymentChange { after, from_version } in changed.into_iter().chain(begun) {
+            let before = self.outside.payments.get(&after.id);
+            if before.map_or(0, |kept| kept.payment.version) != *from_version {
+                return Err(CommitError::Stale);
+            }
+            let others =
+                || self.outside.payments.values().map(|kept| &kept.payment).filter(|p| p.id != after.id);
+            let open = |p: &ProviderPayment| p.status.is_open() && p.reservation == after.reservation;
+            let twice = after.status.is_open() && others().any(open);
+            if twice || after.pays.is_some() && others().any(|p| p.pays == after.pays) {
+                return Err(CommitError::Stale);
+            }
+            let first = (millis(after.created_at) + LOOK_FIRST, 0);
+            let (look_at, looks) = before.map_or(first, |kept| (kept.look_at, kept.looks));
+            for refund in &after.refunds {
+                if refund.returned {
+                    self.outside.asked.remove(&refund.id);
+                } else {
+                    self.outside.asked.entry(refund.id).or_insert((millis(refund.created_at), 0));
+                }
+            }
+            self.outside.payments.insert(after.id, Kept { payment: after.clone(), look_at, looks });
+        }
+        for (event, _) in &changes.events {
+            if !self.outside.events.insert(event.clone()) {
+                return Err(CommitError::Stale);
+            }
+        }
+        Ok(())
     }
 
     /// What a batch may touch, so that it can be put back.
@@ -273,6 +330,8 @@ impl Rows {
                 .map(|key| (key, self.waiting.get(&key).cloned()))
                 .collect(),
             keys: keys.map(|key| (key.clone(), self.keys.get(&key).copied())).collect(),
+            // Few have any, and those have few.
+            outside: self.outside.clone(),
         }
     }
 
@@ -299,6 +358,7 @@ impl Rows {
         restore(&mut self.keys, undo.keys);
         restore(&mut self.waiting, undo.waiting);
         self.entries.truncate(undo.entries);
+        self.outside = undo.outside;
     }
 
     fn enter(
@@ -339,9 +399,14 @@ impl Rows {
         Ok(self.enter(person, amount, EntryKind::Charge, None, key, at))
     }
 
-    /// What every wallet holds.
-    pub fn balances(&self) -> &BTreeMap<u128, i64> {
-        &self.balances
+    /// Whether a person's request with this key was decided.
+    pub fn has_key(&self, key: &KeyName) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// Whether a person's charge with this key is stored.
+    pub fn has_charge(&self, person: PersonId, key: &str) -> bool {
+        self.entries.iter().any(|(whose, its, _)| *whose == person.0 && its.as_deref() == Some(key))
     }
 }
 
@@ -357,6 +422,7 @@ struct Undo {
     entries: usize,
     waiting: Vec<((SlotId, PersonId), Option<Waiting>)>,
     keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
+    outside: Outside,
 }
 
 /// One process's connections to the database.
@@ -409,6 +475,11 @@ impl Backend for Truth {
                     hub.note(slot, format!("p{process} stores version {version}: {}", what.join("; ")));
                     let (now, wall) = (hub.now, hub.wall());
                     hub.auditor.committed(now, wall, committed);
+                    let mut people: Vec<_> = batch.changes.movements.iter().map(|m| m.person.0).collect();
+                    people.dedup();
+                    let options = hub.auditor.options();
+                    let findings = hub.rows.audit_part(batch.slot, &people, options);
+                    findings.iter().for_each(|finding| hub.auditor.found(slot, finding));
                     Ok(version)
                 }
                 Err(error) => {
@@ -523,14 +594,7 @@ impl Backend for Truth {
         key: Option<String>,
         at: Timestamp,
     ) -> Answer<'_, Result<Entry, ChargeError>> {
-        self.ask(move |hub| {
-            let known = hub.rows.entries.len();
-            let charged = hub.rows.charge(person, amount, key.clone(), at);
-            if hub.rows.entries.len() > known {
-                hub.auditor.charged(person.0, amount.0, key.clone());
-            }
-            charged
-        })
+        self.ask(move |hub| hub.rows.charge(person, amount, key.clone(), at))
     }
 
     fn wallet_entries(
@@ -542,6 +606,98 @@ impl Backend for Truth {
         self.ask(move |hub| {
             let own = hub.rows.entries.iter().filter(|(whose, ..)| *whose == person.0);
             Ok(page(own.map(|(_, _, entry)| entry.clone()).collect()))
+        })
+    }
+
+    fn payments_about(
+        &self,
+        reservations: Vec<ReservationId>,
+    ) -> Answer<'_, Result<Vec<ProviderPayment>, Error>> {
+        self.ask(move |hub| {
+            let all = hub.rows.outside.payments.values().map(|kept| &kept.payment);
+            let about = |p: &&ProviderPayment| {
+                reservations.contains(&p.reservation) || p.pays.is_some_and(|id| reservations.contains(&id))
+            };
+            Ok(all.filter(about).cloned().collect())
+        })
+    }
+
+    fn payment(&self, id: PaymentId) -> Answer<'_, Result<Option<ProviderPayment>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.outside.payments.get(&id).map(|kept| kept.payment.clone())))
+    }
+
+    fn events_heard(&self, events: Vec<EventId>) -> Answer<'_, Result<Vec<EventId>, Error>> {
+        self.ask(move |hub| {
+            Ok(events.iter().filter(|event| hub.rows.outside.events.contains(event)).cloned().collect())
+        })
+    }
+
+    fn request_payment(
+        &self,
+        id: PaymentId,
+        reference: String,
+        checkout_url: String,
+        at: Timestamp,
+    ) -> Answer<'_, Result<bool, Error>> {
+        self.ask(move |hub| {
+            let kept = hub.rows.outside.payments.get_mut(&id);
+            let Some(kept) = kept.filter(|kept| kept.payment.status == PaymentStatus::Ready) else {
+                return Ok(false);
+            };
+            let payment = &mut kept.payment;
+            payment.status = PaymentStatus::Requested;
+            payment.version += 1;
+            (payment.reference, payment.checkout_url) =
+                (Some(reference.as_str().into()), Some(checkout_url.as_str().into()));
+            payment.requested_at = Some(at);
+            (kept.look_at, kept.looks) = (millis(kept.payment.deadline.max(at)), 0);
+            Ok(true)
+        })
+    }
+
+    fn payments_to_look_at(&self, now: Timestamp, limit: u32) -> Answer<'_, Result<Vec<ToLookAt>, Error>> {
+        self.ask(move |hub| {
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let due = |kept: &&mut Kept| kept.payment.status.is_open() && kept.look_at <= millis(now);
+            let found = hub.rows.outside.payments.values_mut().filter(due).take(limit).map(|kept| {
+                (kept.look_at, kept.looks) = (millis(now) + LOOK_AGAIN, kept.looks + 1);
+                ToLookAt { payment: kept.payment.clone(), looks: kept.looks }
+            });
+            Ok(found.collect())
+        })
+    }
+
+    fn refunds_to_ask_for(&self, now: Timestamp, limit: u32) -> Answer<'_, Result<Vec<DueRefund>, Error>> {
+        self.ask(move |hub| {
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let Outside { payments, asked, .. } = &mut hub.rows.outside;
+            let due = asked.iter_mut().filter(|(_, (at, _))| *at <= millis(now)).take(limit);
+            let found = due.filter_map(|(id, (at, asked))| {
+                (*at, *asked) = (millis(now) + LOOK_AGAIN, *asked + 1);
+                let kept = payments.values().find(|kept| kept.payment.refunds.iter().any(|r| r.id == *id))?;
+                let refund = kept.payment.refunds.iter().find(|refund| refund.id == *id)?;
+                Some(DueRefund {
+                    id: *id,
+                    amount: refund.amount,
+                    asked: *asked,
+                    payment: kept.payment.clone(),
+                })
+            });
+            Ok(found.collect())
+        })
+    }
+
+    fn ask_again(&self, id: RefundId, at: Timestamp) -> Answer<'_, Result<(), Error>> {
+        self.ask(move |hub| {
+            hub.rows.outside.asked.entry(id).and_modify(|(next, _)| *next = millis(at));
+            Ok(())
+        })
+    }
+
+    fn refunds_due(&self) -> Answer<'_, Result<(u64, Won), Error>> {
+        self.ask(|hub| {
+            let due = hub.rows.outside.payments.values().map(|kept| kept.payment.due()).sum();
+            Ok((u64::try_from(hub.rows.outside.asked.len()).unwrap_or(u64::MAX), due))
         })
     }
 

@@ -250,13 +250,13 @@ impl World {
             Fault::Outage(length) => {
                 hub.note(None, format!("Redis is away for {} ms", length / 1000));
                 hub.lanes_away = now + length;
-                hub.auditor.disturbed = true;
+                hub.auditor.trouble(now);
                 hub.reconnect();
             }
             Fault::Emptied(restarted) => {
                 hub.note(None, format!("Redis is emptied{}", if restarted { " and restarted" } else { "" }));
                 hub.lanes.clear();
-                hub.auditor.redis_lost();
+                hub.auditor.redis_lost(now);
                 if restarted {
                     hub.reconnect();
                 }
@@ -277,7 +277,7 @@ impl World {
                 let name = hub.starts;
                 hub.lanes.start_anew(name);
                 hub.copies.truncate(at);
-                hub.auditor.redis_lost();
+                hub.auditor.redis_lost(now);
                 hub.reconnect();
             }
             Fault::StoreOutage(length) => {
@@ -316,8 +316,11 @@ impl World {
             if about > 0 {
                 hub.auditor.violations.push((None, format!("{about} guests never came to an end")));
             }
-            let (wall, rows) = (hub.wall(), hub.rows.clone());
-            hub.auditor.at_rest(wall, rows.balances());
+            let wall = hub.wall();
+            let Hub { auditor, rows, .. } = &mut *hub;
+            auditor.at_rest(wall, rows);
+            let findings = rows.audit_all(&[], auditor.options());
+            findings.iter().for_each(|finding| auditor.found(None, finding));
             if hub.lanes.people() > 0 && hub.auditor.violations.is_empty() {
                 let people = hub.lanes.people();
                 hub.auditor.violations.push((None, format!("{people} people stand in lines of Redis")));

@@ -26,7 +26,8 @@ async function check(page: Page, name: string): Promise<void> {
     // Colours that are still changing are neither of the two.
     await page.evaluate(async () => {
       await new Promise(requestAnimationFrame)
-      await Promise.allSettled(document.getAnimations().map((animation) => animation.finished))
+      const ended = Promise.allSettled(document.getAnimations().map((animation) => animation.finished))
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 500))])
     })
     await page.evaluate(AXE)
     const found = await page.evaluate(async () => {
@@ -62,7 +63,7 @@ for (const width of [390, 1280]) {
         { name: 'B', price: 60_000, rows: [12, 12].map((seats, n) => ({ name: String(n + 1), seats })) },
       ],
     })
-    const kitchen = await venue({ name: 'Persimmon House', capacity: 600 }, [{ name: 'Cold noodles', price: 11_000 }, { name: 'Dumplings', price: 8_000 }, { name: 'Barley tea', price: 3_000 }])
+    const kitchen = await venue({ name: 'Persimmon House', capacity: 900 }, [{ name: 'Cold noodles', price: 11_000 }, { name: 'Dumplings', price: 8_000 }, { name: 'Barley tea', price: 3_000 }])
     const [guest, other] = server.tokens(2) as [string, string]
     for (const token of [guest, other]) await server.api(token, 'POST', '/api/wallet/charges', { amount: 120_000 })
     const wish = { venueId: kitchen.id, date: tomorrow, time: '19:00', partySize: 1, payment: 'deposit' }
@@ -91,7 +92,7 @@ for (const width of [390, 1280]) {
     const staff = await open(kitchen.staff)
     await staff.goto(`/staff/${kitchen.id}/board`)
     await chooseTime(page, kitchen.id, tomorrow, '19:00', 2)
-    await crowd(server, server.tokens(380), wish)
+    await crowd(server, server.tokens(560), wish)
     await payDeposit(page)
     await numberInLine(page)
     await picture(page, 'waiting')

@@ -21,6 +21,23 @@ pub enum Finding {
     #[error("{reservation} in {slot} is at table {table}, which is not there or too small")]
     WrongTable { slot: Slot, reservation: Id, table: i64 },
 
+    #[error("seat {seat} of {slot} is taken twice: by {first} and by {second}")]
+    SeatTwice { slot: Slot, seat: String, first: Id, second: Id },
+    #[error(
+        "{reservation} in {slot} is for {party} and has the seats {seats:?}, which is not a seat of this hall for each"
+    )]
+    WrongSeats { slot: Slot, reservation: Id, party: i64, seats: Vec<String> },
+    #[error("the seats that are held in {slot} are not those of its reservations: {seat}")]
+    HeldSeatsDiffer { slot: Slot, seat: String },
+    #[error("{to} got a place in {slot} that {waiting} was waiting for")]
+    SoldAroundTheList { slot: Slot, waiting: Id, to: Id },
+    #[error("{to} was offered a place in {slot} before {waiting}, who came first and could have had it")]
+    OfferedOutOfTurn { slot: Slot, waiting: Id, to: Id },
+    #[error("{person} was offered a place in {slot} and was not waiting for one")]
+    OfferedToNobody { slot: Slot, person: Id },
+    #[error("those who are stored as waiting for {slot} are not those who should be")]
+    WaitlistDiffers { slot: Slot },
+
     #[error("{ticket} was overtaken in {slot}: {by} came later and won what it was refused")]
     Overtaken { slot: Slot, ticket: Ticket, by: Ticket },
     #[error("{ticket} was decided after {after}, which came later")]
@@ -84,6 +101,18 @@ pub enum Finding {
     RefundedDiffers { reservation: Id, refunded: i64, returned: i64 },
     #[error("{reservation} is {status} with {paid} of {price} paid, {refunded} returned and {due} due")]
     StatusAndMoney { reservation: Id, status: String, price: i64, paid: i64, refunded: i64, due: i64 },
+    #[error(
+        "{payment} of {person} bought nothing: {captured} was taken, {returned} returned, and {due} is due"
+    )]
+    MoneyKept { person: Id, payment: Id, captured: i64, returned: i64, due: i64 },
+    #[error("{payment} of {person} returns more than was taken: {captured}, and {returned} and {due}")]
+    ReturnedTooMuch { person: Id, payment: Id, captured: i64, returned: i64, due: i64 },
+    #[error("{payment} of {person} is {status}, and {captured} was taken")]
+    CapturedUnpaid { person: Id, payment: Id, status: String, captured: i64 },
+    #[error("{payment} of {person} pays for {reservation}, which is not a reservation of theirs")]
+    PaymentAstray { person: Id, payment: Id, reservation: Id },
+    #[error("{reservation} counts {due} as due, and providers are to return {asked}")]
+    DueDiffers { reservation: Id, due: i64, asked: i64 },
     #[error("{person} has used the key \"{key}\" twice")]
     KeyTwice { person: Id, key: String },
 

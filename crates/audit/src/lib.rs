@@ -8,8 +8,8 @@
 //! **Capacity.** The log of a slot is replayed by version, expiry included. After every decision the places that are held
 //! are counted again; what the log says was left must agree with it.
 //!
-//! **Order.** Guests are those who wanted a place: `book`, `reseat`, `move`. Those of one slot whose tickets are of one life
-//! of the line (epoch) are decided in ascending number. Whoever is decided after a higher number is *out of order*: a finding, or only a
+//! **Order.** Guests are those who wanted a place: `book`, `reseat`, `move`, `join`. Those of one slot whose tickets are of one life
+//! of the line (epoch) are decided in ascending number, and so are the others, its owners. Whoever is decided after a higher number is *out of order*: a finding, or only a
 //! note where lines may have been parted for a while ([`Options::strict_order`]). It was
 //! *overtaken* if it was refused for lack of room, and would have fitted into what was left together with what is held by those
 //! of higher numbers who were decided before it. Numbers of different lives are never compared: each process without shared
@@ -18,8 +18,12 @@
 //! **Rows and log.** Every reservation was made by exactly one decision and every decision that made one is stored; where it
 //! stands and how large its party is are where legal moves have led it.
 //!
+//! **Waitlist.** The list of a slot is replayed with its log: what is offered goes to the first that fits, nobody is passed over
+//! more than five times, and nothing is sold to somebody else that a party on the list could have had.
+//!
 //! **Money.** A wallet is the sum of its entries and was never below nothing; what a reservation counts as paid and as returned
-//! is what the entries about it say.
+//! is what the entries about it say, together with what providers have captured and returned for it. What a provider has captured
+//! for nothing is returned or due, all of it.
 //!
 //! **Clients.** Every answered success is there, every definite refusal is in the log and not there, an unknown end has
 //! left nothing or one thing, and the same key got the same answer.
@@ -31,12 +35,13 @@ mod rows;
 mod slot;
 mod states;
 mod visits;
+mod waitlist;
 
 use std::collections::BTreeMap;
 
 pub use finding::{Counts, Finding, Note, Report};
 pub use ids::{Id, Slot, Ticket};
-pub use rows::{Batch, Database, Entry, PersonRows, Reservation, SlotRows, Venue};
+pub use rows::{Batch, Database, Entry, Payment, PersonRows, Reservation, SlotRows, Venue, Waiting};
 pub use visits::{Ending, Told, Visit};
 
 use rows::Terms;
@@ -139,6 +144,12 @@ fn by_slot(database: &Database) -> BTreeMap<Slot, SlotRows> {
             slots.entry(made).or_default().reservations.push(row.clone());
         }
     }
+    for (slot, waiting) in &database.waiting {
+        slots.entry(*slot).or_default().waiting.push(waiting.clone());
+    }
+    for (slot, seat, holder) in &database.seats {
+        slots.entry(*slot).or_default().seats.push((seat.clone(), *holder));
+    }
     for (slot, batch) in &database.batches {
         slots.entry(*slot).or_default().batches.push(batch.clone());
     }
@@ -158,6 +169,9 @@ fn by_person(database: &Database) -> BTreeMap<Id, PersonRows> {
     }
     for (person, key, ticket) in &database.keys {
         people.entry(*person).or_default().keys.push((key.clone(), *ticket));
+    }
+    for (person, payment) in &database.payments {
+        people.entry(*person).or_default().payments.push(payment.clone());
     }
     for rows in people.values_mut() {
         rows.entries.sort_by_key(|entry| entry.id);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::finding::{Finding, Report};
 use crate::ids::Id;
-use crate::rows::{Entry, PersonRows};
+use crate::rows::{Entry, Payment, PersonRows};
 
 /// Audits all that is stored about a person's money.
 pub(crate) fn audit(person: Id, rows: &PersonRows, report: &mut Report) {
@@ -22,13 +22,21 @@ pub(crate) fn audit(person: Id, rows: &PersonRows, report: &mut Report) {
             report.find(Finding::EntryAstray { person, entry: entry.id, reservation });
         }
     }
+    payments(person, rows, &own, report);
     for row in &rows.reservations {
         let entries = moved.remove(&row.id).unwrap_or_default();
         let of = |kind: &'static str| {
             entries.iter().filter(move |entry| entry.kind == kind).map(|entry| entry.amount)
         };
-        let (charged, returned) = (-of("payment").sum::<i64>(), of("refund").sum::<i64>());
-        let (reservation, times) = (row.id, of("payment").count());
+        let outside = || rows.payments.iter().filter(|payment| payment.pays == Some(row.id));
+        let charged = -of("payment").sum::<i64>() + outside().map(|payment| payment.captured).sum::<i64>();
+        let returned = of("refund").sum::<i64>() + outside().map(|payment| payment.returned).sum::<i64>();
+        let asked: i64 = outside().map(|payment| payment.due).sum();
+        // Where the staff hands out refunds, more may be due than anybody was asked for.
+        if asked > row.refund_due || (asked < row.refund_due && row.status != "REFUND_PENDING") {
+            report.find(Finding::DueDiffers { reservation: row.id, due: row.refund_due, asked });
+        }
+        let (reservation, times) = (row.id, of("payment").count() + outside().count());
         if charged > row.paid && times > 1 {
             report.find(Finding::ChargedTwice { person, reservation, times, charged, paid: row.paid });
         } else if charged != row.paid {
@@ -36,6 +44,25 @@ pub(crate) fn audit(person: Id, rows: &PersonRows, report: &mut Report) {
         }
         if returned != row.refunded {
             report.find(Finding::RefundedDiffers { reservation, refunded: row.refunded, returned });
+        }
+    }
+}
+
+/// What a provider has taken pays for one reservation, or goes back.
+fn payments(person: Id, rows: &PersonRows, own: &HashSet<Id>, report: &mut Report) {
+    for row in &rows.payments {
+        let &Payment { id: payment, captured, returned, due, .. } = row;
+        if returned < 0 || due < 0 || returned + due > captured {
+            report.find(Finding::ReturnedTooMuch { person, payment, captured, returned, due });
+        } else if row.pays.is_none() && returned + due < captured {
+            report.find(Finding::MoneyKept { person, payment, captured, returned, due });
+        }
+        if (row.status == "PAID") != (captured > 0) {
+            let status = row.status.clone();
+            report.find(Finding::CapturedUnpaid { person, payment, status, captured });
+        }
+        if let Some(reservation) = row.pays.filter(|id| !own.contains(id)) {
+            report.find(Finding::PaymentAstray { person, payment, reservation });
         }
     }
 }

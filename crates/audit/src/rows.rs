@@ -48,6 +48,10 @@ pub struct Reservation {
     pub ticket: Ticket,
     /// The expired one that it stands in for.
     pub reseats: Option<Id>,
+    /// The labels of its seats.
+    pub seats: Vec<String>,
+    /// Whether it was offered to somebody on the waitlist.
+    pub offered: bool,
 }
 
 impl Reservation {
@@ -77,6 +81,25 @@ pub struct SlotRows {
     pub reservations: Vec<Reservation>,
     /// Its batches, by version.
     pub batches: Vec<Batch>,
+    /// Who waits for a place.
+    pub waiting: Vec<Waiting>,
+    /// The seats that are held, by their labels, and by which reservation.
+    pub seats: Vec<(String, Id)>,
+}
+
+/// A row of `waiting`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Who.
+    pub person: Id,
+    /// How many people.
+    pub party: i64,
+    /// The order: less is earlier.
+    pub rank: i64,
+    /// How often others were served before them.
+    pub passed: i64,
+    /// With which they joined.
+    pub ticket: Ticket,
 }
 
 /// A row of `wallet_entry`.
@@ -96,6 +119,23 @@ pub struct Entry {
     pub key: Option<String>,
 }
 
+/// A row of `payment`: money that a provider has taken, with what its refunds come to.
+#[derive(Debug, Clone)]
+pub struct Payment {
+    /// Its id.
+    pub id: Id,
+    /// `PAID` and so on.
+    pub status: String,
+    /// What the provider has.
+    pub captured: i64,
+    /// The reservation that it has paid for.
+    pub pays: Option<Id>,
+    /// What has gone back.
+    pub returned: i64,
+    /// What is to go back.
+    pub due: i64,
+}
+
 /// All that is stored about one person's money, with the reservations that it may have gone to.
 #[derive(Debug, Clone, Default)]
 pub struct PersonRows {
@@ -107,6 +147,8 @@ pub struct PersonRows {
     pub reservations: Vec<Reservation>,
     /// The keys of the person's requests, each with its ticket.
     pub keys: Vec<(String, Ticket)>,
+    /// The person's payments with providers.
+    pub payments: Vec<Payment>,
 }
 
 /// A whole database in memory, for tests and simulations.
@@ -126,6 +168,12 @@ pub struct Database {
     pub entries: Vec<(Id, Entry)>,
     /// The keys of requests: whose, which, and the ticket.
     pub keys: Vec<(Id, String, Ticket)>,
+    /// Who waits for a place.
+    pub waiting: Vec<(Slot, Waiting)>,
+    /// The seats that are held, and by which reservation.
+    pub seats: Vec<(Slot, String, Id)>,
+    /// Payments with providers, and whose they are.
+    pub payments: Vec<(Id, Payment)>,
 }
 
 /// What a slot of a venue offers.
@@ -135,6 +183,19 @@ pub(crate) enum Offer {
     Places { capacity: i64 },
     Exclusive,
     Tables { tables: Vec<Table> },
+    Seats { sections: Vec<Section> },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Section {
+    pub name: String,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Row {
+    pub name: String,
+    pub seats: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -167,12 +228,29 @@ impl Terms {
             Offer::Places { capacity } => *capacity,
             Offer::Exclusive => 1,
             Offer::Tables { tables } => i64::try_from(tables.len()).unwrap_or(i64::MAX),
+            Offer::Seats { sections } => {
+                sections.iter().flat_map(|section| &section.rows).map(|row| row.seats).sum()
+            }
         }
     }
 
     /// How much of it a party takes.
     pub(crate) fn takes(&self, party: i64) -> i64 {
-        if let Offer::Places { .. } = self.offer { party } else { 1 }
+        if matches!(self.offer, Offer::Places { .. } | Offer::Seats { .. }) { party } else { 1 }
+    }
+
+    /// Whether the hall has a seat of this label.
+    pub(crate) fn has_seat(&self, label: &str) -> bool {
+        let Offer::Seats { sections } = &self.offer else { return false };
+        let mut parts = label.split('-');
+        let (Some(section), Some(row), Some(number), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return false;
+        };
+        let rows = sections.iter().filter(|known| known.name == section).flat_map(|known| &known.rows);
+        let mut rows = rows.filter(|known| known.name == row);
+        rows.any(|row| number.parse().is_ok_and(|number: i64| (1..=row.seats).contains(&number)))
     }
 
     /// How many sit at this table at most; none if there is no such table.
@@ -207,12 +285,12 @@ pub(crate) struct Refused {
 impl Decision {
     /// Whether it was about somebody who wanted a place and stood in line for it.
     pub(crate) fn is_guests(&self) -> bool {
-        ["book", "reseat", "move"].contains(&self.verdict.as_str())
+        ["book", "reseat", "move", "join"].contains(&self.verdict.as_str())
     }
 
     /// Whether it was refused because there was too little room.
     pub(crate) fn lacked_room(&self) -> bool {
-        let room = ["not-enough-places", "table-unavailable"];
+        let room = ["not-enough-places", "table-unavailable", "seat-taken"];
         self.refused.as_ref().is_some_and(|refused| room.contains(&refused.code.as_str()))
     }
 }

@@ -11,6 +11,7 @@ use crate::finding::{Counts, Finding, Note, Report};
 use crate::ids::{Id, Slot, Ticket};
 use crate::rows::{Decision, Offer, Reservation, SlotRows, Terms};
 use crate::states::{PAID, REFUND_PENDING, States, TEMPORARY};
+use crate::waitlist::List;
 
 /// A batch that could be read.
 struct Read {
@@ -54,13 +55,16 @@ struct Replay<'a> {
     /// Whether the log says what was left in the unit in which the venue counts now.
     one_unit: bool,
     line: Line,
+    list: List,
+    /// The tickets with which those joined who were offered these.
+    offered: HashMap<Id, Ticket>,
 }
 
 /// The guests of a slot in the order in which they were decided.
 #[derive(Default)]
 struct Line {
-    /// The highest number so far, by life.
-    highest: HashMap<u64, Ticket>,
+    /// The highest number so far, of guests and of owners, by life.
+    highest: HashMap<(bool, u64), Ticket>,
     /// Who won, by life and number.
     won: BTreeMap<(u64, u64), (Ticket, Id)>,
 }
@@ -99,9 +103,12 @@ pub(crate) fn audit(slot: Slot, rows: &SlotRows, terms: &Terms, options: &Option
         changed: 0,
         one_unit: terms.changes == 0 || counts_people(terms, rows, &batches),
         line: Line::default(),
+        list: List::default(),
+        offered: HashMap::new(),
     };
     replay.run(&batches, &gaps);
     replay.compare_with_rows(&batches);
+    replay.list.compare(slot, &rows.waiting, replay.report);
     rows_alone(slot, rows, terms, options, report);
 }
 
@@ -173,13 +180,13 @@ impl Replay<'_> {
         if decision.ticket.is_some() {
             self.left_is_right(batch.version, decision);
         }
-        if decision.is_guests() {
-            self.in_order(decision);
-        }
+        self.in_order(decision);
         if let Some(refused) = &decision.refused {
             self.refused_rightly(batch, decision, &refused.code);
         } else if let Some(reservation) = decision.reservation {
             self.done(batch, decision, reservation, pends, departures);
+        } else {
+            self.noted(decision);
         }
         if decision.ticket.is_none() {
             self.left_is_right(batch.version, decision);
@@ -188,6 +195,14 @@ impl Replay<'_> {
 
     /// What the log says was left fits what was held, with one capacity, or with as many as the venue may have had.
     fn left_is_right(&mut self, version: i64, decision: &Decision) {
+        if self.list.keeps() {
+            // It is kept for somebody, whatever it is.
+            if decision.left != 0 {
+                let (slot, told) = (self.slot, decision.left);
+                self.report.find(Finding::WrongLeft { slot, version, told, left: 0 });
+            }
+            return;
+        }
         // A venue that has changed may have been one for a single party, which leaves 1 of an empty slot.
         let alone = self.terms.changes > 0 && decision.left == 1 && self.most == 0;
         if !self.one_unit || alone {
@@ -231,6 +246,8 @@ impl Replay<'_> {
         let wrong = match (&self.terms.offer, decision.verdict.as_str()) {
             // What it wants instead of what it has is another matter.
             (_, "change") => false,
+            // How many are together, or which are taken, is not in the log.
+            _ if code == "seat-taken" => left == self.terms.capacity() && self.terms.changes == 0 && left > 0,
             _ if decision.lacked_room()
                 && decision.refused.as_ref().and_then(|r| r.remaining) != Some(left) =>
             {
@@ -272,8 +289,8 @@ impl Replay<'_> {
         let person = self.rows.get(&id).map(|row| row.person);
         let after = match (verdict, before) {
             // A wish that stood in line twice is done once.
-            ("book" | "reseat", Some(_)) => return,
-            ("book", None) => Held {
+            ("book" | "reseat" | "offer", Some(_)) => return,
+            ("book" | "offer", None) => Held {
                 person: person.or(Some(decision.person)),
                 party: decision.party,
                 states: TEMPORARY,
@@ -314,10 +331,50 @@ impl Replay<'_> {
         if verdict == "expire" {
             self.not_early(batch, id);
         }
+        self.mind_the_list(decision, id, &after);
         departures.seen(id);
         self.put(batch.version, id, after);
         if let Some((ticket, true)) = decision.ticket.map(|ticket| (ticket, decision.is_guests())) {
             self.line.won.insert((ticket.epoch(), ticket.number()), (ticket, id));
+        }
+    }
+
+    /// Joining and leaving the list.
+    fn noted(&mut self, decision: &Decision) {
+        match (decision.verdict.as_str(), decision.ticket) {
+            ("join", Some(ticket)) if !self.by_person.contains_key(&decision.person) => {
+                self.list.join(decision.person, decision.party, ticket);
+            }
+            ("unlist", _) => self.list.leave(decision.person),
+            _ => {}
+        }
+    }
+
+    /// Whoever takes a place takes it from nobody who waits for one.
+    fn mind_the_list(&mut self, decision: &Decision, id: Id, after: &Held) {
+        let grows = self.held.get(&id).is_none_or(|before| before.party < after.party);
+        let certain = self.terms.changes == 0 && self.one_unit && self.least == self.most;
+        let room = match (&self.terms.offer, certain) {
+            (Offer::Places { capacity }, true) => capacity - self.most,
+            _ => 0,
+        };
+        let free = certain && self.terms.offer == Offer::Exclusive && self.most == 0;
+        let fits = |party: i64| party <= room || free;
+        let (slot, person) = (self.slot, after.person.unwrap_or(decision.person));
+        match decision.verdict.as_str() {
+            "offer" => {
+                let joined = self.list.offer(slot, person, fits, self.report);
+                self.offered.extend(joined.map(|ticket| (id, ticket)));
+            }
+            "book" | "reseat" | "move" => {
+                self.list.sold(slot, person, fits, self.report);
+                self.list.leave(person);
+            }
+            "change" if grows => {
+                self.list.sold(slot, person, |_| false, self.report);
+                self.list.leave(person);
+            }
+            _ => {}
         }
     }
 
@@ -380,16 +437,18 @@ impl Replay<'_> {
         }
     }
 
-    /// The guests of one life of a line are decided in the order of their numbers.
+    /// The guests of one life of a line are decided in the order of their numbers, and so are its owners.
     fn in_order(&mut self, decision: &Decision) {
         let Some(ticket) = decision.ticket else { return };
-        let highest = *self.line.highest.entry(ticket.epoch()).or_insert(ticket);
+        let side = (decision.is_guests(), ticket.epoch());
+        let highest = *self.line.highest.entry(side).or_insert(ticket);
         if highest <= ticket {
-            self.line.highest.insert(ticket.epoch(), ticket);
+            self.line.highest.insert(side, ticket);
             return;
         }
         let slot = self.slot;
-        let by = self.overtaken(ticket, decision).filter(|_| decision.lacked_room());
+        let judged = decision.is_guests() && decision.lacked_room();
+        let by = self.overtaken(ticket, decision).filter(|_| judged);
         match by {
             Some(by) => self.report.find(Finding::Overtaken { slot, ticket, by }),
             None if self.options.strict_order => {
@@ -409,6 +468,7 @@ impl Replay<'_> {
                 continue;
             };
             let fits = match &self.terms.offer {
+                Offer::Seats { .. } => false,
                 Offer::Places { .. } => {
                     room += held.party;
                     decision.party <= room
@@ -435,6 +495,7 @@ impl Replay<'_> {
                 made.entry(id).or_insert(ticket);
             }
         }
+        made.extend(self.offered.iter().map(|(&id, &ticket)| (id, ticket)));
         for (&reservation, &ticket) in &made {
             if self.rows.get(&reservation).is_none_or(|row| row.ticket != ticket) {
                 self.report.find(Finding::Unmade { ticket, reservation });
@@ -464,7 +525,7 @@ impl Replay<'_> {
     }
 }
 
-/// Cancellations after which the money stayed due, and with it the places taken, by version and position in the batch.
+/// Cancellations and refunds after which money stayed due, and with it the places taken, by version and position in the batch.
 fn pending(batches: &[Read], slot: Slot, rows: &HashMap<Id, &Reservation>) -> HashSet<(i64, usize)> {
     let mut returned = HashSet::new();
     let mut pending = HashSet::new();
@@ -474,7 +535,12 @@ fn pending(batches: &[Read], slot: Slot, rows: &HashMap<Id, &Reservation>) -> Ha
             let still =
                 || rows.get(&id).is_some_and(|row| row.slot == slot && row.status == "REFUND_PENDING");
             match decision.verdict.as_str() {
-                "refund" => drop(returned.insert(id)),
+                "refund" | "returned" => {
+                    let more_follows = !returned.insert(id);
+                    if more_follows || still() {
+                        pending.insert((batch.version, at));
+                    }
+                }
                 "cancel" if returned.remove(&id) || still() => drop(pending.insert((batch.version, at))),
                 _ => {}
             }
@@ -502,7 +568,7 @@ impl Departures {
         let mut made = HashSet::new();
         for decision in batches.iter().flat_map(|batch| &batch.decisions) {
             let (None, Some(id)) = (&decision.refused, decision.reservation) else { continue };
-            let makes = ["book", "reseat"].contains(&decision.verdict.as_str());
+            let makes = ["book", "reseat", "offer"].contains(&decision.verdict.as_str());
             // The second time round nothing happens, wherever it is by then.
             if !makes || (!ahead.contains_key(&id) && made.insert(id)) {
                 ahead.entry(id).or_default().push_back(decision.verdict == "move");
@@ -564,6 +630,7 @@ impl Departures {
 /// What the rows say without the log.
 fn rows_alone(slot: Slot, rows: &SlotRows, terms: &Terms, options: &Options, report: &mut Report) {
     let (mut people, mut tables, mut held) = (HashMap::new(), HashMap::new(), 0);
+    seats_alone(slot, rows, terms, report);
     for row in rows.reservations.iter().filter(|row| row.slot == slot) {
         money_fits_status(row, report);
         if let (Some(now), "TEMPORARY") = (options.now, row.status.as_str()) {
@@ -597,13 +664,37 @@ fn rows_alone(slot: Slot, rows: &SlotRows, terms: &Terms, options: &Options, rep
     }
 }
 
+/// Every seat is held once, by whom the table of held seats says.
+fn seats_alone(slot: Slot, rows: &SlotRows, terms: &Terms, report: &mut Report) {
+    let mut taken: BTreeMap<&str, Id> = BTreeMap::new();
+    for row in rows.reservations.iter().filter(|row| row.slot == slot && row.holds()) {
+        let wanted = if let Offer::Seats { .. } = terms.offer { row.party } else { 0 };
+        let known = terms.changes > 0 || row.seats.iter().all(|seat| terms.has_seat(seat));
+        if terms.changes == 0 && i64::try_from(row.seats.len()) != Ok(wanted) || !known {
+            let (party, seats) = (row.party, row.seats.clone());
+            report.find(Finding::WrongSeats { slot, reservation: row.id, party, seats });
+        }
+        for seat in &row.seats {
+            if let Some(first) = taken.insert(seat, row.id) {
+                report.find(Finding::SeatTwice { slot, seat: seat.clone(), first, second: row.id });
+            }
+        }
+    }
+    let held: BTreeMap<&str, Id> = rows.seats.iter().map(|(seat, id)| (seat.as_str(), *id)).collect();
+    let differs = |(seat, id): &(&&str, &Id)| held.get(**seat) != Some(id);
+    let astray = |(seat, id): &(&&str, &Id)| taken.get(**seat) != Some(id);
+    for (seat, _) in taken.iter().filter(differs).chain(held.iter().filter(astray)) {
+        report.find(Finding::HeldSeatsDiffer { slot, seat: (*seat).to_owned() });
+    }
+}
+
 /// What is paid, returned and due fits where a reservation stands.
 fn money_fits_status(row: &Reservation, report: &mut Report) {
     let kept = row.paid - row.refunded;
     let bounds = row.paid >= 0 && row.refunded >= 0 && row.refund_due >= 0 && row.refund_due <= kept;
     let fits = match row.status.as_str() {
         "TEMPORARY" | "EXPIRED" => row.paid == 0 && row.refund_due == 0,
-        "CONFIRMED" | "PREPAY_CONFIRM" | "COMPLETED" | "NO_SHOW" => kept >= row.price && row.refund_due == 0,
+        "CONFIRMED" | "PREPAY_CONFIRM" | "COMPLETED" | "NO_SHOW" => kept - row.refund_due >= row.price,
         "REFUND_PENDING" => row.refund_due > 0,
         "REFUNDED" => row.refunded > 0 && row.refund_due == 0,
         _ => row.refund_due == 0,

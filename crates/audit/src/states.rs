@@ -52,12 +52,19 @@ impl States {
     /// Where a decision leads; `None` if it is not legal from any of these. `pends`: a refund stayed pending.
     pub(crate) fn after(self, verdict: &str, pends: bool) -> Option<Self> {
         let moves: &[(Self, Self)] = match verdict {
-            "pay" => &[(TEMPORARY, PAID)],
+            "pay" | "paid" => &[(TEMPORARY, PAID)],
+            "start-payment" => &[(TEMPORARY, TEMPORARY)],
+            "unpaid" | "given-back" => return Some(self),
             "expire" => &[(TEMPORARY, EXPIRED), (EXPIRED, EXPIRED)],
             "change" | "move" => &[(TEMPORARY, TEMPORARY), (PAID, PAID)],
             "cancel" if pends => &[(PAID, REFUND_PENDING)],
             "cancel" => &[(TEMPORARY, CANCELED), (PAID, CANCELED.or(REFUNDED))],
+            "refund" | "returned" if pends => &[(REFUND_PENDING, REFUND_PENDING), (PAID, PAID)],
             "refund" => &[(REFUND_PENDING, REFUNDED)],
+            // What a smaller party gets back, too, comes from the provider in its own time.
+            "returned" => {
+                &[(REFUND_PENDING, REFUNDED), (PAID, PAID), (COMPLETED, COMPLETED), (NO_SHOW, NO_SHOW)]
+            }
             "complete" => &[(PAID, COMPLETED)],
             "no-show" => &[(PAID, NO_SHOW)],
             _ => &[],

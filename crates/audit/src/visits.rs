@@ -110,7 +110,11 @@ fn promises_are_kept(database: &Database, visits: &[Visit], report: &mut Report)
             report.find(Finding::PaymentLost { person, reservation });
         }
     }
-    for row in database.reservations.iter().filter(|row| row.reseats.is_none() && !known.contains(&row.id)) {
+    for row in database
+        .reservations
+        .iter()
+        .filter(|row| row.reseats.is_none() && !row.offered && !known.contains(&row.id))
+    {
         let (person, slot, reservation) = (row.person, row.ticket.slot(), row.id);
         match unknown.get_mut(&(person, slot)) {
             Some(left @ 1..) => *left -= 1,

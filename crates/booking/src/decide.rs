@@ -25,18 +25,21 @@
 mod actions;
 mod changes;
 mod offers;
+mod payments;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use changes::{Change, Changes, Movement};
+pub use changes::{Change, Changes, Movement, PaymentChange};
+pub use payments::Payments;
 
 use crate::hall::Seat;
-use crate::ids::{PersonId, ReservationId, TicketId};
+use crate::ids::{PaymentId, PersonId, ReservationId, TicketId};
 use crate::names::named;
+use crate::payment::{EventId, News, What};
 use crate::policy::CancelledBy;
 use crate::reservation::{OrderLine, Payment, Reservation, Status};
 use crate::slot::Slot;
@@ -128,6 +131,19 @@ pub enum Action {
     Unlist {},
     /// Offer whatever is free to those who wait: a venue may have grown.
     Tend {},
+    /// Begin to pay a hold with a provider.
+    StartPayment {
+        /// The hold.
+        reservation: ReservationId,
+        /// The id that the payment will have.
+        payment: PaymentId,
+        /// With whom.
+        provider: Arc<str>,
+    },
+    /// What a provider says about a payment.
+    Provider(Box<News>),
+    /// A provider has the money for a hold that has run out: take a new place for it, as a new reservation (D9).
+    ReseatPaid(Box<News>),
 }
 
 /// The terms of a new reservation.
@@ -187,6 +203,16 @@ named! {
         Offer = "offer",
         /// A look at what is free.
         Tend = "tend",
+        /// A payment with a provider that was begun.
+        StartPayment = "start-payment",
+        /// A payment that a provider has.
+        Paid = "paid",
+        /// A payment with a provider that came to nothing.
+        Unpaid = "unpaid",
+        /// What a provider has returned of what a reservation cost.
+        Returned = "returned",
+        /// What a provider has returned of money that had bought nothing.
+        GivenBack = "given-back",
     }
 }
 
@@ -221,6 +247,13 @@ impl Action {
             Self::Join { .. } => Verdict::Join,
             Self::Unlist {} => Verdict::Unlist,
             Self::Tend {} => Verdict::Tend,
+            Self::StartPayment { .. } => Verdict::StartPayment,
+            Self::ReseatPaid(_) => Verdict::Reseat,
+            Self::Provider(news) => match news.what {
+                What::Paid { .. } => Verdict::Paid,
+                What::Failed | What::Cancelled => Verdict::Unpaid,
+                What::Returned { .. } => Verdict::Returned,
+            },
         }
     }
 
@@ -234,6 +267,7 @@ impl Action {
         match self {
             Self::Book(booking) => Some(booking.id),
             Self::Reseat { afresh, .. } => Some(*afresh),
+            Self::ReseatPaid(news) => Some(ReservationId(news.payment.0)),
             _ => None,
         }
     }
@@ -242,7 +276,9 @@ impl Action {
     pub fn reservation(&self) -> Option<ReservationId> {
         match *self {
             Self::Book(_) | Self::Join { .. } | Self::Unlist {} | Self::Tend {} => None,
+            Self::Provider(ref news) | Self::ReseatPaid(ref news) => Some(news.reservation),
             Self::Pay { reservation }
+            | Self::StartPayment { reservation, .. }
             | Self::Reseat { reservation, .. }
             | Self::Cancel { reservation, .. }
             | Self::Change { reservation, .. }
@@ -252,6 +288,26 @@ impl Action {
             | Self::NoShow { reservation }
             | Self::Refund { reservation } => Some(reservation),
         }
+    }
+
+    /// What a provider has said, if that is what it is.
+    pub fn news(&self) -> Option<&News> {
+        match self {
+            Self::Provider(news) | Self::ReseatPaid(news) => Some(news),
+            _ => None,
+        }
+    }
+
+    /// Whether deciding it takes knowing the payments of its reservation with providers.
+    pub fn is_about_money(&self) -> bool {
+        !matches!(
+            self,
+            Self::Book(_)
+                | Self::Reseat { .. }
+                | Self::Expire { .. }
+                | Self::Complete { .. }
+                | Self::NoShow { .. }
+        )
     }
 }
 
@@ -289,6 +345,12 @@ pub enum Refusal {
     },
     /// The wallet cannot bear it.
     InsufficientPoints,
+    /// The guest is paying at a provider.
+    PaymentInProgress,
+    /// A provider has taken another amount than was asked for: it goes back.
+    WrongAmount,
+    /// A provider has said it before, or something that came after it.
+    Repeated,
     /// The reservation is in another slot now: ask there.
     Elsewhere,
     /// There is no such reservation.
@@ -302,7 +364,7 @@ pub enum Outcome {
     Done(Arc<Reservation>),
     /// It was done, and is about no reservation: the waitlist has changed.
     Noted,
-    /// It was refused, and changed nothing.
+    /// It was refused, and changed no reservation. Money that a provider has taken for nothing goes back.
     Refused(Refusal),
 }
 
@@ -348,6 +410,10 @@ pub struct Known {
     pub reservations: HashMap<ReservationId, Arc<Reservation>>,
     /// Refusals that are certain already, because the store found that a wallet cannot bear what the ticket wants.
     pub foregone: HashMap<TicketId, Refusal>,
+    /// Payments with providers for the reservations that it is about.
+    pub payments: Payments,
+    /// Those of its providers' events that were heard before.
+    pub events: HashSet<EventId>,
 }
 
 /// The instants of a batch.

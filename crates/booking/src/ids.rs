@@ -94,6 +94,14 @@ wide_id!(
     /// One reservation, through all its states.
     ReservationId
 );
+wide_id!(
+    /// One payment with a provider.
+    PaymentId
+);
+wide_id!(
+    /// Money on its way back through a provider.
+    RefundId
+);
 
 /// A venue. They are public and few: a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,6 +11,7 @@ pub mod hall;
 pub mod ids;
 pub mod money;
 pub mod names;
+pub mod payment;
 pub mod policy;
 pub mod reservation;
 pub mod slot;
@@ -20,11 +21,13 @@ pub mod waitlist;
 pub mod wallet;
 
 pub use decide::{
-    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, Refusal, Verdict, When, decide,
+    Action, Change, Changes, Command, Decided, Decision, Movement, Outcome, PaymentChange, Refusal, Verdict,
+    When, decide,
 };
 pub use hall::{Hall, Seat};
-pub use ids::{PersonId, ReservationId, SlotId, TicketId, VenueId};
+pub use ids::{PaymentId, PersonId, RefundId, ReservationId, SlotId, TicketId, VenueId};
 pub use money::Won;
+pub use payment::{EventId, News, PaymentStatus, ProviderPayment, What};
 pub use reservation::{IllegalTransition, Life, OrderLine, Payment, Reservation, Status};
 pub use slot::{Slot, Spot};
 pub use venue::{Inventory, Table, Venue};

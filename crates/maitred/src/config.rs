@@ -1,5 +1,6 @@
 //! Configuration: flags over environment over a TOML file over defaults. Read once, at start; a wrong value is named.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,8 @@ use confique::{Config as _, Layer as _};
 use fairlane::{RedisConfig, Topology};
 use store::Database;
 use store::postgres::Options;
+
+use crate::payments::{POINTS, Payments};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, confique::Config)]
@@ -44,6 +47,95 @@ pub struct Config {
     /// The log.
     #[config(nested)]
     pub log: Log,
+    /// Payment providers, by the name that guests choose them by. `MAITRED_PAYMENTS_NAME_URL`, `…_SECRET` and `…_KEY` go
+    /// before what the file says.
+    #[config(default = {})]
+    pub payments: BTreeMap<String, PaymentProvider>,
+}
+
+/// A payment provider.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaymentProvider {
+    /// Where it is asked.
+    pub url: String,
+    /// The keys with which it signs events: `whsec_` and base64. Several while one is being replaced.
+    pub secret: Secrets,
+    /// What we show it, as `Authorization: Bearer KEY`.
+    pub key: Option<Secret>,
+}
+
+/// Something that is never printed.
+#[derive(Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// What it is.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(secret: String) -> Self {
+        Self(secret)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(set)")
+    }
+}
+
+/// One secret, or several: a text, texts with commas between, or a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(from = "OneOrMore")]
+pub struct Secrets(pub Vec<Secret>);
+
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl From<OneOrMore> for Secrets {
+    fn from(secrets: OneOrMore) -> Self {
+        let secrets = match secrets {
+            OneOrMore::One(text) => text.split(',').map(|secret| secret.trim().to_owned()).collect(),
+            OneOrMore::More(secrets) => secrets,
+        };
+        Self(secrets.into_iter().map(Secret).collect())
+    }
+}
+
+/// The environment, as far as it is text.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// What the environment says about payment providers, over what the file says.
+fn providers_in(
+    mut providers: BTreeMap<String, PaymentProvider>,
+    environment: impl Iterator<Item = (String, String)>,
+) -> anyhow::Result<BTreeMap<String, PaymentProvider>> {
+    for (variable, value) in environment {
+        let Some(rest) = variable.strip_prefix("MAITRED_PAYMENTS_") else { continue };
+        let Some((name, what)) = rest.rsplit_once('_') else { bail!("{variable} is not a setting") };
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        let nothing = || PaymentProvider { url: String::new(), secret: Secrets::default(), key: None };
+        let provider = providers.entry(name).or_insert_with(nothing);
+        match what {
+            "URL" => provider.url = value,
+            "SECRET" => provider.secret = OneOrMore::One(value).into(),
+            "KEY" => provider.key = Some(Secret(value)),
+            _ => bail!("{variable} is not a setting; of a provider there are URL, SECRET and KEY"),
+        }
+    }
+    Ok(providers)
 }
 
 /// The URL of a server. It may hold a password, so it is never printed as it is.
@@ -219,7 +311,9 @@ impl Config {
             None => Path::new("maitred.toml"),
         };
         let config = Self::builder().preloaded(said).env().file(file).load();
-        config.map_err(|error| anyhow::Error::msg(sentence(&error.into())))?.checked()
+        let mut config = config.map_err(|error| anyhow::Error::msg(sentence(&error.into())))?;
+        config.payments = providers_in(config.payments, environment())?;
+        config.checked()
     }
 
     fn checked(self) -> anyhow::Result<Self> {
@@ -239,6 +333,14 @@ impl Config {
         if let Some(key) = &self.token.signing_key {
             crate::signing::Signer::from_text(key).context("token.signing_key is wrong")?;
         }
+        for name in self.payments.keys() {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            ensure!(
+                (1..=32).contains(&name.len()) && name.chars().all(plain) && name != POINTS,
+                "payments.{name} must have a name of 1 to 32 lower-case letters, digits and hyphens, and not {POINTS}"
+            );
+        }
+        Payments::new(&self.payments)?;
         self.log.filter.parse::<tracing_subscriber::EnvFilter>().context("log.filter is wrong")?;
         Ok(self)
     }
@@ -301,10 +403,19 @@ impl Config {
             Some(_) => "# redis is set and not shown",
             None => "# redis is not used: lines are kept in this process",
         };
+        let providers = self.payments.iter().map(|(name, provider)| {
+            let key = provider.key.as_ref().map_or("", |_| "# key is set and not shown\n");
+            let keys = provider.secret.0.len();
+            format!(
+                "\n[payments.{name}]\nurl = {:?}\n# secret is set ({keys}) and not shown\n{key}",
+                provider.url
+            )
+        });
+        let providers: String = providers.collect();
         format!(
             "listen = \"{}\"\ndata = {:?}\n{database}\ndatabase_connections = {}\n{redis}\nredis_kind = \"{}\"\n\n[lane]\nmax_waiting = {}\nmax_total = {}\nmax_batch = {}\nrunners = {}\n\n\
              [http]\nmax_connections = {}\nhead_seconds = {}\n\n[token]\nseconds = {}\n{key}\n\n\
-             [log]\nfilter = {:?}\nformat = \"{format}\"\n",
+             [log]\nfilter = {:?}\nformat = \"{format}\"\n{providers}",
             self.listen,
             self.data,
             self.database_connections,

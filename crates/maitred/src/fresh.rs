@@ -1,6 +1,6 @@
 //! Fresh ids, drawn only at the edges. The first 48 bits are the time, so that rows made together lie together.
 
-use booking::{PersonId, ReservationId};
+use booking::{PaymentId, PersonId, ReservationId};
 use jiff::Timestamp;
 
 use crate::chance;
@@ -13,6 +13,11 @@ fn fresh(now: Timestamp) -> u128 {
 /// An id for a reservation that is about to be asked for.
 pub fn reservation_id(now: Timestamp) -> ReservationId {
     ReservationId(fresh(now))
+}
+
+/// An id for a payment that is about to be begun.
+pub fn payment_id(now: Timestamp) -> PaymentId {
+    PaymentId(fresh(now))
 }
 
 /// An id for a new person.

@@ -18,6 +18,8 @@ pub mod desk;
 pub mod fresh;
 pub mod http;
 pub mod passwords;
+pub mod payments;
+pub mod recent;
 pub mod seating;
 pub mod server;
 pub mod signing;

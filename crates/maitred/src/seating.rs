@@ -1,57 +1,65 @@
-//! Who sits where, as this process last saw it: for showing seats to many people, and for turning away at once whoever asks
-//! for a seat that is held.
+//! Who has what in a slot, as this process last saw it: for showing it to many people, and for turning away at once whoever
+//! asks for a seat that is held.
 //!
-//! A copy is a moment old at most. Nobody gets a seat because of it: that is decided in the slot's lane.
+//! What is shown is a moment old at most, and never older than what this process has told anybody; what somebody is turned away for was read since they asked. Nobody gets a place because
+//! of it: that is decided in the slot's lane.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use booking::{Inventory, PersonId, Seat, Slot, SlotId};
 use jiff::Timestamp;
-use store::{Error, Store};
+use store::{Error, Occupancy, Store};
 use tokio::time::Instant;
 
-/// How old a copy may be.
-const FRESH: Duration = Duration::from_millis(200);
-/// A slot that nobody has looked at for so long is forgotten.
-const IDLE: Duration = Duration::from_secs(60);
+use crate::recent::Recent;
+use crate::venues::Venues;
 
-type Copy = Arc<tokio::sync::Mutex<Option<(Instant, Arc<Slot>)>>>;
+/// How old what is shown may be.
+const FRESH: Duration = Duration::from_millis(200);
 
 /// Slots as they were a moment ago.
 pub struct Seating {
     store: Arc<Store>,
-    seen: Mutex<HashMap<SlotId, (Instant, Copy)>>,
+    venues: Arc<Venues>,
+    slots: Recent<SlotId, Arc<Slot>>,
+    days: Recent<(SlotId, SlotId), Arc<[Occupancy]>>,
 }
 
 impl Seating {
     /// Nothing is read until somebody asks.
-    pub fn new(store: Arc<Store>) -> Self {
-        Self { store, seen: Mutex::default() }
+    pub fn new(store: Arc<Store>, venues: Arc<Venues>) -> Self {
+        Self { store, venues, slots: Recent::default(), days: Recent::default() }
     }
 
-    /// A slot as it was a moment ago; however many ask at once, one reads it.
+    /// A slot as it was a moment ago.
     pub async fn of(&self, id: SlotId) -> Result<Arc<Slot>, Error> {
-        let copy = {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let (used, copy) = seen.entry(id).or_insert_with(|| (Instant::now(), Copy::default()));
-            *used = Instant::now();
-            copy.clone()
-        };
-        let mut copy = copy.lock().await;
-        if let Some((at, slot)) = &*copy
-            && at.elapsed() < FRESH
-        {
-            return Ok(slot.clone());
-        }
-        let at = Instant::now();
-        let slot = Arc::new(self.store.slot(id).await?);
-        *copy = Some((at, slot.clone()));
-        Ok(slot)
+        self.slots.since(self.fresh(id), id, || self.read(id)).await
     }
 
-    /// Whether any of these seats is held by somebody else; if so, how many are left.
+    /// Since when something must have been read to be shown: a moment ago, or since this process told anybody otherwise.
+    fn fresh(&self, slot: SlotId) -> Instant {
+        let now = Instant::now();
+        now.checked_sub(FRESH).unwrap_or(now).max(self.venues.last_answered(slot.venue()))
+    }
+
+    async fn read(&self, id: SlotId) -> Result<Arc<Slot>, Error> {
+        self.store.slot(id).await.map(Arc::new)
+    }
+
+    /// What was taken a moment ago of a venue's slots, from one to another.
+    pub async fn occupancy(
+        &self,
+        from: SlotId,
+        to: SlotId,
+        now: Timestamp,
+    ) -> Result<Arc<[Occupancy]>, Error> {
+        let read = || async { self.store.occupancy(from, to, now).await.map(Arc::from) };
+        self.days.since(self.fresh(from), (from, to), read).await
+    }
+
+    /// Whether any of these seats is held by somebody else; if so, how many are left. `None` also while nobody can tell: then
+    /// the lane will.
     pub async fn taken(
         &self,
         id: SlotId,
@@ -59,17 +67,17 @@ impl Seating {
         seats: &[Seat],
         person: PersonId,
         now: Timestamp,
-    ) -> Result<Option<u32>, Error> {
-        let slot = self.of(id).await?;
+    ) -> Option<u32> {
+        let slot = self.slots.since(Instant::now(), id, || self.read(id)).await.ok()?;
         let held = |seat: &Seat| {
             slot.of_seat(seat).is_some_and(|holder| holder.person != person && !holder.has_expired(now))
         };
-        Ok(seats.iter().any(held).then(|| slot.open(inventory)))
+        seats.iter().any(held).then(|| slot.open(inventory))
     }
 
     /// Forgets slots that nobody looks at.
     pub fn tidy(&self) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|_, (used, _)| used.elapsed() < IDLE);
+        self.slots.tidy();
+        self.days.tidy();
     }
 }

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::desk::{self, Desk};
 use crate::http::{self, App};
 use crate::passwords::Passwords;
+use crate::payments::Payments;
 use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::sweeps;
@@ -38,6 +39,7 @@ pub struct Server {
     stopping: CancellationToken,
     listening: JoinHandle<()>,
     sweeping: JoinHandle<()>,
+    paying: JoinHandle<()>,
     runners: Vec<JoinHandle<()>>,
     app: Arc<App>,
 }
@@ -131,13 +133,14 @@ impl Server {
         let stopping = CancellationToken::new();
         let app = Arc::new(App {
             admission: Admission::new(desk.clone(), store.clone(), keys),
-            seating: Seating::new(store.clone()),
+            seating: Seating::new(store.clone(), venues.clone()),
             store,
             desk,
             venues,
             clock,
             signer: signer(config).await?,
             passwords: Passwords::default(),
+            payments: Payments::new(&config.payments)?,
             token_lifetime: config.token_lifetime(),
             coordination,
             boards: http::Boards::default(),
@@ -158,10 +161,13 @@ impl Server {
             sweeps::run(swept.rooms(), || {
                 swept.metrics.run_upkeep();
                 swept.seating.tidy();
+                swept.venues.tidy();
             })
             .await
         });
-        Ok(Self { address, stopping, listening, sweeping, runners, app })
+        let paid = app.clone();
+        let paying = tokio::spawn(async move { sweeps::payments::run(paid.till(), &paid.stopping).await });
+        Ok(Self { address, stopping, listening, sweeping, paying, runners, app })
     }
 
     /// Where it listens.
@@ -190,6 +196,7 @@ impl Server {
         }
         self.app.desk.let_go();
         complain(self.sweeping.await);
+        complain(self.paying.await);
         complain(self.listening.await);
         // On a thread of its own: it waits for the store's threads.
         let app = self.app.clone();

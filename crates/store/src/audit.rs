@@ -42,6 +42,11 @@ pub(crate) trait Snapshot {
 /// How many people are read at a time.
 pub(crate) const PEOPLE: i64 = 500;
 
+/// The labels of seats in a column.
+pub(crate) fn labels(column: Option<String>) -> Vec<String> {
+    column.iter().flat_map(|text| text.split(',')).map(ToOwned::to_owned).collect()
+}
+
 async fn run(
     snapshot: &mut impl Snapshot,
     venue: Option<VenueId>,
@@ -92,6 +97,8 @@ async fn collect(snapshot: &mut impl Snapshot) -> Result<audit::Database, Error>
         all.slots.extend(rows.version.map(|version| (slot, version)));
         all.reservations.extend(rows.reservations.into_iter().filter(|row| row.slot == slot));
         all.batches.extend(rows.batches.into_iter().map(|batch| (slot, batch)));
+        all.waiting.extend(rows.waiting.into_iter().map(|waiting| (slot, waiting)));
+        all.seats.extend(rows.seats.into_iter().map(|(seat, holder)| (slot, seat, holder)));
         at = slot;
     }
     let mut after = None;
@@ -102,6 +109,7 @@ async fn collect(snapshot: &mut impl Snapshot) -> Result<audit::Database, Error>
         for (person, rows) in people {
             all.wallets.extend(rows.balance.map(|balance| (person, balance)));
             all.entries.extend(rows.entries.into_iter().map(|entry| (person, entry)));
+            all.payments.extend(rows.payments.into_iter().map(|payment| (person, payment)));
             all.keys.extend(rows.keys.into_iter().map(|(key, ticket)| (person, key, ticket)));
         }
     }

@@ -7,14 +7,18 @@
 use std::pin::Pin;
 
 use booking::venue::{MenuItem, Settings};
-use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, TicketId, Venue, VenueId, Waiting, Won};
+use booking::{
+    EventId, PaymentId, PersonId, ProviderPayment, RefundId, Reservation, ReservationId, Slot, SlotId,
+    TicketId, Venue, VenueId, Waiting, Won,
+};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::error::{CommitError, Error};
 use crate::postgres::Postgres;
 use crate::records::{
-    Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey,
+    Account, AccountError, Batch, ChargeError, DueRefund, Entry, Logged, Occupancy, Overdue, Page,
+    RequestKey, ToLookAt,
 };
 use crate::sqlite::Sqlite;
 #[cfg(feature = "controls")]
@@ -112,6 +116,23 @@ offered! {
     fn charge(person: PersonId, amount: Won, key: Option<String>, at: Timestamp) -> Result<Entry, ChargeError>;
     /// A wallet's movements, newest first, from before the cursor.
     fn wallet_entries(person: PersonId, before: Option<i64>, limit: u32) -> Result<Page<Entry>, Error>;
+
+    /// Payments that were begun for these reservations, or have paid for them.
+    fn payments_about(reservations: Vec<ReservationId>) -> Result<Vec<ProviderPayment>, Error>;
+    /// One payment.
+    fn payment(id: PaymentId) -> Result<Option<ProviderPayment>, Error>;
+    /// Those of these events that were heard before.
+    fn events_heard(events: Vec<EventId>) -> Result<Vec<EventId>, Error>;
+    /// The provider has taken a payment on, and calls it so; whether it was still to be.
+    fn request_payment(id: PaymentId, reference: String, checkout_url: String, at: Timestamp) -> Result<bool, Error>;
+    /// Open payments whose time has come to be looked at; nobody else is given them for a while.
+    fn payments_to_look_at(now: Timestamp, limit: u32) -> Result<Vec<ToLookAt>, Error>;
+    /// Refunds for which a provider is to be asked; nobody else is given them for a while.
+    fn refunds_to_ask_for(now: Timestamp, limit: u32) -> Result<Vec<DueRefund>, Error>;
+    /// The provider is asked for this refund again, but not before this instant.
+    fn ask_again(id: RefundId, at: Timestamp) -> Result<(), Error>;
+    /// What is on its way back through providers: how many refunds, and how much.
+    fn refunds_due() -> Result<(u64, Won), Error>;
 
     /// All venues.
     fn venues() -> Result<Vec<Venue>, Error>;

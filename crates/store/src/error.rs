@@ -161,11 +161,15 @@ pub(crate) enum Unique {
     RequestKey,
     Email,
     ChargeKey,
+    Payment,
+    OpenPayment,
+    PaymentOfReservation,
+    Event,
 }
 
 impl Unique {
     /// What each is called in PostgreSQL, and how SQLite, which knows no names, lists its columns.
-    const NAMES: [(&'static str, &'static str, Unique); 8] = [
+    const NAMES: [(&'static str, &'static str, Unique); 12] = [
         ("one_place_a_person", "reservation.slot_id, reservation.person", Unique::PlaceOfPerson),
         ("one_party_a_table", "reservation.slot_id, reservation.table_no", Unique::PartyOfTable),
         ("one_holder_a_seat", "held_seat.slot_id, held_seat.seat", Unique::HolderOfSeat),
@@ -174,6 +178,10 @@ impl Unique {
         ("one_request_a_key", "request_key.person, request_key.key", Unique::RequestKey),
         ("one_account_an_email", "account.email", Unique::Email),
         ("one_charge_a_key", "wallet_entry.person, wallet_entry.key", Unique::ChargeKey),
+        ("payment_pkey", "payment.id", Unique::Payment),
+        ("one_open_payment", "payment.reservation", Unique::OpenPayment),
+        ("one_payment_a_reservation", "payment.pays", Unique::PaymentOfReservation),
+        ("one_event_an_id", "payment_event.provider, payment_event.id", Unique::Event),
     ];
 
     /// The one that SQLite says was violated.

@@ -23,7 +23,8 @@ pub use audit::snapshot;
 pub use backend::{Answer, Backend};
 pub use error::{CommitError, Error};
 pub use records::{
-    Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey, StoredKey,
+    Account, AccountError, Batch, ChargeError, DueRefund, Entry, LOOK_AGAIN, LOOK_FIRST, Logged, Occupancy,
+    Overdue, Page, RequestKey, StoredKey, ToLookAt,
 };
 #[cfg(feature = "controls")]
 pub use store::Controls;

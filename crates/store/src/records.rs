@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use booking::wallet::EntryKind;
-use booking::{Changes, Decision, OrderLine, PersonId, ReservationId, Seat, SlotId, TicketId, Won};
+use booking::{
+    Changes, Decision, OrderLine, PersonId, ProviderPayment, RefundId, ReservationId, Seat, SlotId, TicketId,
+    Won,
+};
 use jiff::Timestamp;
 
 use crate::error::Error;
@@ -239,6 +242,33 @@ pub struct Overdue {
     pub reservation: ReservationId,
     /// Whose.
     pub person: PersonId,
+}
+
+/// A payment of which no provider has heard after so many milliseconds is looked at: whoever began it may have died.
+pub const LOOK_FIRST: i64 = 15_000;
+/// Nobody else looks at what somebody has in hand for so many milliseconds, which is longer than a provider is waited for.
+pub const LOOK_AGAIN: i64 = 15_000;
+
+/// An open payment to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToLookAt {
+    /// Which.
+    pub payment: ProviderPayment,
+    /// How often it has been, with this time.
+    pub looks: u32,
+}
+
+/// A refund for which a provider is to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueRefund {
+    /// Which.
+    pub id: RefundId,
+    /// How much.
+    pub amount: Won,
+    /// How often it was asked for, with this time.
+    pub asked: u32,
+    /// Of which payment.
+    pub payment: ProviderPayment,
 }
 
 /// Part of a list, and where to go on.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::changes::{Changes, Movement};
-use super::{Action, Booking, Command, Decided, Decision, Known, Outcome, Refusal, Verdict, When};
+use super::{Action, Booking, Command, Decided, Decision, Known, Outcome, Payments, Refusal, Verdict, When};
 use crate::hall::Seat;
 use crate::ids::{PersonId, ReservationId};
 use crate::money::Won;
@@ -19,16 +19,18 @@ use crate::wallet::EntryKind;
 pub(super) struct Turn<'a> {
     pub(super) slot: &'a mut Slot,
     pub(super) venue: &'a Venue,
-    known: &'a Known,
+    pub(super) known: &'a Known,
     pub(super) when: When,
     pub(super) decisions: Vec<Decision>,
     pub(super) changes: Changes,
+    /// Payments with providers, as they are at this point of the batch.
+    pub(super) payments: Payments,
     /// Something may be free that was not when the waitlist was last looked at.
     pub(super) freed: bool,
 }
 
-/// A command done: the reservation as it is now, if it is about one, and what to call it in the log.
-type Done = Result<(Arc<Reservation>, Verdict), Refusal>;
+/// A command done: the reservation as it is now, and what to call it in the log.
+pub(super) type Done = Result<(Arc<Reservation>, Verdict), Refusal>;
 
 impl From<IllegalTransition> for Refusal {
     fn from(IllegalTransition { from, to }: IllegalTransition) -> Self {
@@ -45,7 +47,8 @@ impl<'a> Turn<'a> {
         commands: usize,
     ) -> Self {
         let decisions = Vec::with_capacity(commands);
-        Self { slot, venue, known, when, decisions, changes: Changes::with_room_for(commands), freed: false }
+        let (changes, payments) = (Changes::with_room_for(commands), known.payments.clone());
+        Self { slot, venue, known, when, decisions, changes, payments, freed: false }
     }
 
     pub(super) fn finish(self, outcomes: Vec<Outcome>) -> Decided {
@@ -114,7 +117,7 @@ impl<'a> Turn<'a> {
     fn act_on_reservation(&mut self, command: &Command, at: Timestamp) -> Done {
         match &command.action {
             Action::Book(booking) => self.book(command, booking),
-            Action::Pay { reservation } => self.pay(command, *reservation),
+            Action::Pay { reservation } => self.pay(command, *reservation, at),
             Action::Reseat { reservation, afresh } => self.reseat(command, *reservation, *afresh, at),
             Action::Cancel { reservation, by } => self.cancel(command, *reservation, *by, at),
             Action::Change { reservation, party } => {
@@ -135,6 +138,11 @@ impl<'a> Turn<'a> {
             Action::Complete { reservation } => self.close(command, *reservation, Status::Completed),
             Action::NoShow { reservation } => self.close(command, *reservation, Status::NoShow),
             Action::Refund { reservation } => self.refund(command, *reservation),
+            Action::StartPayment { reservation, payment, provider } => {
+                self.start_payment(command, *reservation, *payment, provider, at)
+            }
+            Action::Provider(news) => self.provider(command, news),
+            Action::ReseatPaid(news) => self.reseat_paid(command, news, at),
             Action::Join { .. } | Action::Unlist {} | Action::Tend {} => Err(Refusal::NotFound),
         }
     }
@@ -154,7 +162,7 @@ impl<'a> Turn<'a> {
         };
         let Spot { table, seats } = self.room_for(booking.party, wanted)?;
         let price = self.price(booking.party, booking.payment, &seats, &booking.order);
-        let reservation = Arc::new(Reservation {
+        let reservation = Reservation {
             id: booking.id,
             slot: self.slot.id,
             person: command.person,
@@ -176,10 +184,8 @@ impl<'a> Turn<'a> {
             version: 1,
             reseats: None,
             offered: false,
-        });
-        self.pass_all();
-        self.take(reservation.clone());
-        Ok((reservation, Verdict::Book))
+        };
+        Ok((self.take(reservation), Verdict::Book))
     }
 
     /// What a party costs: its seats and what it orders ahead, or the deposit.
@@ -192,10 +198,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn pay(&mut self, command: &Command, id: ReservationId) -> Done {
+    fn pay(&mut self, command: &Command, id: ReservationId, at: Timestamp) -> Done {
         let before = self.find(id)?;
         let mut after = next(&before);
         settle(&mut after)?;
+        self.nobody_is_paying(id, at)?;
+        self.give_up_payments(id);
         self.move_money(command, &after, -(after.paid - before.paid), EntryKind::Payment);
         Ok((self.store(&before, after, command), Verdict::Pay))
     }
@@ -206,6 +214,19 @@ impl<'a> Turn<'a> {
         if let Some(made) = self.made_before(afresh, old.person) {
             return Ok((made, Verdict::Reseat));
         }
+        let reservation = self.place_anew(command, &old, afresh, at)?;
+        self.move_money(command, &reservation, -reservation.paid, EntryKind::Payment);
+        Ok((self.take(reservation), Verdict::Reseat))
+    }
+
+    /// A hold that has run out, paid, in a new place.
+    pub(super) fn place_anew(
+        &self,
+        command: &Command,
+        old: &Reservation,
+        afresh: ReservationId,
+        at: Timestamp,
+    ) -> Result<Reservation, Refusal> {
         if old.status() != Status::Expired {
             return Err(Refusal::IllegalTransition { from: old.status(), to: paid_status(old.payment) });
         }
@@ -228,53 +249,67 @@ impl<'a> Turn<'a> {
             created_at: self.when.decided,
             version: 1,
             reseats: Some(old.id),
-            ..Reservation::clone(&old)
+            ..old.clone()
         };
         settle(&mut reservation)?;
-        self.move_money(command, &reservation, -reservation.paid, EntryKind::Payment);
-        let reservation = Arc::new(reservation);
+        Ok(reservation)
+    }
+
+    /// Somebody who is not on the waitlist takes a place.
+    pub(super) fn take(&mut self, reservation: Reservation) -> Arc<Reservation> {
         self.pass_all();
-        self.take(reservation.clone());
-        Ok((reservation, Verdict::Reseat))
+        self.seat(reservation)
     }
 
     fn cancel(&mut self, command: &Command, id: ReservationId, by: CancelledBy, at: Timestamp) -> Done {
         let before = self.find(id)?;
         let mut after = next(&before);
-        let kept = before.paid - before.refunded;
+        // What is on its way back already is no part of it.
+        let kept = before.paid - before.refunded - before.refund_due;
         // What a smaller party has forfeited already is no part of what its guest cancels now.
         let cancelled = if by == CancelledBy::Guest { kept.min(before.price) } else { kept };
         let due = self.refund_of(&before, cancelled, by, at);
-        if due == Won::ZERO {
+        if before.refund_due + due == Won::ZERO {
             after.life.advance(Status::Canceled)?;
         } else {
             after.life.advance(Status::RefundPending)?;
-            after.refund_due = due;
+            after.refund_due = before.refund_due + due;
             // Points come back in the same transaction, so the places are free at once.
             if !self.venue.settings.policy.refunds_by_staff {
-                self.hand_out(command, &mut after)?;
+                self.hand_out(command, &mut after);
             }
         }
+        self.give_up_payments(id);
         Ok((self.store(&before, after, command), Verdict::Cancel))
     }
 
     fn refund(&mut self, command: &Command, id: ReservationId) -> Done {
         let before = self.find(id)?;
+        let illegal = Refusal::IllegalTransition { from: before.status(), to: Status::Refunded };
+        let undecided = before.refund_due - self.due_from_provider(id);
+        if before.status() != Status::RefundPending || undecided == Won::ZERO {
+            return Err(illegal);
+        }
         let mut after = next(&before);
-        self.hand_out(command, &mut after)?;
+        self.hand_out(command, &mut after);
         Ok((self.store(&before, after, command), Verdict::Refund))
     }
 
-    fn hand_out(&mut self, command: &Command, reservation: &mut Reservation) -> Result<(), Refusal> {
-        reservation.life.advance(Status::Refunded)?;
-        let due = std::mem::take(&mut reservation.refund_due);
-        reservation.refunded = reservation.refunded + due;
-        self.move_money(command, reservation, due, EntryKind::Refund);
+    /// Hands out what is due and nobody has been asked for yet: through the provider what was paid there, the rest in points.
+    fn hand_out(&mut self, command: &Command, reservation: &mut Reservation) {
+        let due = reservation.refund_due - self.due_from_provider(reservation.id);
+        let points = due - self.give_back(command, reservation.id, due);
+        reservation.refund_due = reservation.refund_due - points;
+        reservation.refunded = reservation.refunded + points;
+        self.move_money(command, reservation, points, EntryKind::Refund);
         #[cfg(feature = "simulation")]
         if crate::flaws::has("refund-twice") {
-            self.move_money(command, reservation, due, EntryKind::Refund);
+            self.move_money(command, reservation, points, EntryKind::Refund);
         }
-        Ok(())
+        if reservation.refund_due == Won::ZERO {
+            let refunded = reservation.life.advance(Status::Refunded);
+            debug_assert!(refunded.is_ok(), "only what is pending is handed out");
+        }
     }
 
     /// Another party or another slot, in one step: the old place is given up only when the new one is secured (D8).
@@ -291,6 +326,9 @@ impl<'a> Turn<'a> {
         if self.slot.of_person(before.person).is_some_and(|own| own != id) {
             return Err(Refusal::AlreadyBooked);
         }
+        if before.status() == Status::Temporary {
+            self.nobody_is_paying(id, at)?;
+        }
         let Spot { table, seats } = self.room_instead_of(before, party)?;
         let price = self.price(party, before.payment, &seats, &before.order);
         let mut after = Reservation { party, table, seats, price, slot: self.slot.id, ..next(before) };
@@ -299,8 +337,10 @@ impl<'a> Turn<'a> {
             self.move_money(command, &after, before.price - price, EntryKind::Payment);
         } else if before.status() != Status::Temporary && price < before.price {
             let back = self.refund_of(before, before.price - price, CancelledBy::Guest, at);
-            after.refunded = before.refunded + back;
-            self.move_money(command, &after, back, EntryKind::Refund);
+            let outside = self.give_back(command, id, back);
+            after.refund_due = before.refund_due + outside;
+            after.refunded = before.refunded + (back - outside);
+            self.move_money(command, &after, back - outside, EntryKind::Refund);
         }
         if self.slot.holder(id).is_none_or(|here| here.party < party) {
             self.pass_all();
@@ -357,7 +397,7 @@ impl<'a> Turn<'a> {
     }
 
     /// The reservation as it is at this point of the batch, if it is this slot's.
-    fn find(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
+    pub(super) fn find(&self, id: ReservationId) -> Result<Arc<Reservation>, Refusal> {
         let found = self.find_anywhere(id)?;
         if found.slot == self.slot.id { Ok(found) } else { Err(Refusal::Elsewhere) }
     }
@@ -367,7 +407,12 @@ impl<'a> Turn<'a> {
         here.or_else(|| self.known.reservations.get(&id)).cloned().ok_or(Refusal::NotFound)
     }
 
-    fn store(&mut self, before: &Reservation, after: Reservation, command: &Command) -> Arc<Reservation> {
+    pub(super) fn store(
+        &mut self,
+        before: &Reservation,
+        after: Reservation,
+        command: &Command,
+    ) -> Arc<Reservation> {
         let after = Arc::new(after);
         self.changes.update(before, after.clone(), Some(command.ticket));
         self.slot.put(after.clone());
@@ -376,10 +421,12 @@ impl<'a> Turn<'a> {
     }
 
     /// Puts a new reservation into the slot; whoever has a place waits for none.
-    pub(super) fn take(&mut self, reservation: Arc<Reservation>) {
+    pub(super) fn seat(&mut self, reservation: Reservation) -> Arc<Reservation> {
+        let reservation = Arc::new(reservation);
         self.unlist(reservation.person);
         self.slot.put(reservation.clone());
-        self.changes.insert(reservation);
+        self.changes.insert(reservation.clone());
+        reservation
     }
 
     fn move_money(&mut self, command: &Command, reservation: &Reservation, amount: Won, kind: EntryKind) {
@@ -436,6 +483,11 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// When the batch is decided.
+    pub(super) fn now(&self) -> Timestamp {
+        self.when.decided
+    }
+
     fn inventory(&self) -> &'a Inventory {
         &self.venue.settings.inventory
     }
@@ -450,11 +502,11 @@ fn no_room(no_room: NoRoom) -> Refusal {
 }
 
 /// A copy to change, one version on.
-fn next(before: &Reservation) -> Reservation {
+pub(super) fn next(before: &Reservation) -> Reservation {
     Reservation { version: before.version + 1, ..before.clone() }
 }
 
-fn paid_status(payment: Payment) -> Status {
+pub(super) fn paid_status(payment: Payment) -> Status {
     match payment {
         Payment::Deposit => Status::Confirmed,
         Payment::Prepay => Status::PrepayConfirm,
@@ -462,7 +514,7 @@ fn paid_status(payment: Payment) -> Status {
 }
 
 /// Marks a hold as paid in full.
-fn settle(reservation: &mut Reservation) -> Result<(), IllegalTransition> {
+pub(super) fn settle(reservation: &mut Reservation) -> Result<(), IllegalTransition> {
     reservation.life.advance(paid_status(reservation.payment))?;
     reservation.paid = reservation.price;
     Ok(())

@@ -1,10 +1,11 @@
 //! What a batch stores: each reservation at most once, what frees ahead of what takes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::ids::{PersonId, ReservationId, SlotId, TicketId};
+use crate::ids::{PaymentId, PersonId, ReservationId, SlotId, TicketId};
 use crate::money::Won;
+use crate::payment::{EventId, News, ProviderPayment};
 use crate::reservation::Reservation;
 use crate::waitlist::Waiting;
 use crate::wallet::EntryKind;
@@ -39,6 +40,15 @@ pub struct Movement {
     pub ticket: TicketId,
 }
 
+/// A payment with a provider that the batch begins or changes.
+#[derive(Debug, Clone)]
+pub struct PaymentChange {
+    /// The payment as it will be.
+    pub after: ProviderPayment,
+    /// The version of the row from which that was decided; 0 for a new one.
+    pub from_version: u32,
+}
+
 /// All that one batch stores beside the slot's version and the log.
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -50,6 +60,12 @@ pub struct Changes {
     pub movements: Vec<Movement>,
     /// Who is on the waitlist now, as they stand there, and who no longer is.
     pub waitlist: BTreeMap<PersonId, Option<Waiting>>,
+    /// Payments with providers, each once.
+    pub payments: Vec<PaymentChange>,
+    /// Events of providers that were heard, each once.
+    pub events: Vec<(EventId, PaymentId)>,
+    heard: HashSet<EventId>,
+    payment_position: HashMap<PaymentId, usize>,
     position: HashMap<ReservationId, Position>,
 }
 
@@ -75,6 +91,29 @@ impl Changes {
     pub(super) fn insert(&mut self, reservation: Arc<Reservation>) {
         self.position.insert(reservation.id, Position::New(self.new.len()));
         self.new.push(reservation);
+    }
+
+    pub(super) fn put_payment(&mut self, after: ProviderPayment, from_version: u32) {
+        match self.payment_position.get(&after.id) {
+            Some(&at) => self.payments[at].after = after,
+            None => {
+                self.payment_position.insert(after.id, self.payments.len());
+                self.payments.push(PaymentChange { after, from_version });
+            }
+        }
+    }
+
+    /// Remembers the event, so that it is heard once.
+    pub(super) fn heard(&mut self, news: &News) {
+        let Some(event) = &news.event else { return };
+        if self.heard.insert(event.clone()) {
+            self.events.push((event.clone(), news.payment));
+        }
+    }
+
+    /// Whether this batch has heard the event.
+    pub(super) fn has_heard(&self, event: &EventId) -> bool {
+        self.heard.contains(event)
     }
 
     pub(super) fn update(&mut self, before: &Reservation, after: Arc<Reservation>, ticket: Option<TicketId>) {

@@ -102,7 +102,7 @@ impl Turn<'_> {
         let payment = if seats.is_empty() { Payment::Deposit } else { Payment::Prepay };
         let price = self.price(waiting.party, payment, &seats, &[]);
         let now = self.when.decided;
-        let reservation = Arc::new(Reservation {
+        let reservation = self.seat(Reservation {
             id: waiting.offer,
             slot: self.slot.id,
             person: waiting.person,
@@ -125,7 +125,6 @@ impl Turn<'_> {
             reseats: None,
             offered: true,
         });
-        self.take(reservation.clone());
         self.decisions.push(Decision {
             ticket: None,
             person: reservation.person,

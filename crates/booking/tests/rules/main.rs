@@ -4,5 +4,6 @@
 
 mod between_processes;
 mod changes_and_money;
+mod payments;
 mod properties;
 mod world;

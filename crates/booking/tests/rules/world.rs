@@ -1,6 +1,6 @@
 //! A slot with a clock: what the tests need to tell a story in a few lines.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use booking::decide::{Booking, Known};
@@ -17,6 +17,9 @@ pub struct World {
     /// Every reservation that was ever stored, as the database would have it.
     pub stored: HashMap<ReservationId, Arc<Reservation>>,
     pub foregone: HashMap<TicketId, Refusal>,
+    /// Every payment with a provider that was ever stored.
+    pub payments: BTreeMap<PaymentId, ProviderPayment>,
+    pub events: HashSet<EventId>,
     pub now: Timestamp,
     next_number: u64,
 }
@@ -58,7 +61,16 @@ impl World {
         let slot = Slot::empty(slot_at(12));
         // A day and more before the slot: everything is refunded.
         let now = "2026-11-20T01:00:00Z".parse().unwrap();
-        Self { venue, slot, stored: HashMap::new(), foregone: HashMap::new(), now, next_number: 0 }
+        Self {
+            venue,
+            slot,
+            stored: HashMap::new(),
+            foregone: HashMap::new(),
+            payments: BTreeMap::new(),
+            events: HashSet::new(),
+            now,
+            next_number: 0,
+        }
     }
 
     pub fn wait(&mut self, seconds: i64) {
@@ -111,7 +123,12 @@ impl World {
     }
 
     pub fn decide(&mut self, commands: &[Command]) -> Decided {
-        let known = Known { reservations: self.stored.clone(), foregone: self.foregone.clone() };
+        let known = Known {
+            reservations: self.stored.clone(),
+            foregone: self.foregone.clone(),
+            payments: self.payments.values().cloned().collect(),
+            events: self.events.clone(),
+        };
         let when = When { drawn: self.now, decided: self.now };
         decide(&mut self.slot, &self.venue, &known, commands.iter(), when)
     }
@@ -135,6 +152,15 @@ impl World {
         }
         for reservation in &decided.changes.new {
             assert!(self.stored.insert(reservation.id, reservation.clone()).is_none(), "an id is used once");
+        }
+        for PaymentChange { after, from_version } in decided.changes.payments {
+            let version = self.payments.get(&after.id).map_or(0, |payment| payment.version);
+            assert_eq!(version, from_version, "a payment is conditional on the version it was decided from");
+            self.payments.insert(after.id, after);
+        }
+        for (event, _) in decided.changes.events {
+            // The flaw that events are heard twice is one of the tests.
+            self.events.insert(event);
         }
         self.slot.version += 1;
         (decided.outcomes, decided.changes.movements.iter().map(|m| m.amount).sum())

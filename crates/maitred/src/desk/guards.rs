@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use booking::{Action, PersonId, ReservationId, SlotId, TicketId};
+use booking::{Action, News, PersonId, ReservationId, SlotId, TicketId};
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::{Ticket, Turned};
@@ -29,6 +30,8 @@ pub(super) enum Name {
     Tending(SlotId),
     /// Tidying up after a hold. It stands in nobody's way.
     Expiry(ReservationId),
+    /// What a provider says. The same said twice at once is heard once, and stands in nobody else's way.
+    News(u64),
 }
 
 impl Name {
@@ -37,6 +40,7 @@ impl Name {
             (Action::Expire { reservation }, _) => Self::Expiry(*reservation),
             (Action::Join { .. } | Action::Unlist {}, _) => Self::List(slot, person),
             (Action::Tend {}, _) => Self::Tending(slot),
+            (Action::Provider(news) | Action::ReseatPaid(news), _) => Self::News(digest(news)),
             (_, Some(reservation)) => Self::Reservation(reservation),
             (_, None) => Self::Place(slot, person),
         }
@@ -46,6 +50,12 @@ impl Name {
     fn lingers(self) -> Duration {
         if matches!(self, Self::Place(..)) { AFTER_SUCCESS } else { Duration::ZERO }
     }
+}
+
+/// Names news, wherever they are told.
+fn digest(news: &News) -> u64 {
+    let text = format!("{} {:?} {:?}", news.payment, news.what, news.event);
+    Sha256::digest(text).iter().take(8).fold(0, |name, byte| name << 8 | u64::from(*byte))
 }
 
 #[derive(Default)]

@@ -338,6 +338,7 @@ impl Desk {
             self.settle(&twin, answer.clone());
         }
         let mismatch = matches!(answer, Answer::KeyMismatch);
+        self.venues.answered(ticket.id().slot.venue());
         let (outcome, action) = (outcome(&answer), ticket.command.action.verdict().as_str());
         if !ticket.settle(answer, |won| self.guards.end(ticket, won)) {
             return;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use booking::decide::Known;
-use booking::{Change, Decision, Outcome, Refusal, Slot, SlotId, TicketId, When, decide};
+use booking::decide::{Known, Payments};
+use booking::{Change, Decision, EventId, Outcome, Refusal, Slot, SlotId, TicketId, When, decide};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use store::{Batch, CommitError, Error, RequestKey, StoredKey};
@@ -212,7 +212,8 @@ impl Desk {
             None => self.store.slot(id).await?,
         };
         let reservations = self.named_by(people, made, &slot).await?;
-        let known = Known { reservations, foregone: foregone.clone() };
+        let (payments, events) = self.payments_of(people).await?;
+        let known = Known { reservations, foregone: foregone.clone(), payments, events };
         let commands = people.iter().map(|ticket| &ticket.command);
         // A hold that was kept waiting by the store runs from now; who had expired is judged by when the batch was drawn.
         let when = When { drawn, decided: self.clock.now() };
@@ -259,6 +260,20 @@ impl Desk {
         }
         let found = self.store.reservations(missing).await?;
         Ok(found.into_iter().map(|reservation| (reservation.id, Arc::new(reservation))).collect())
+    }
+
+    /// What is known of payments with providers that the batch is about, and which of its news were heard before.
+    async fn payments_of(&self, people: &[Arc<Ticket>]) -> Result<(Payments, HashSet<EventId>), Error> {
+        let actions = || people.iter().map(|ticket| &ticket.command.action);
+        let about: Vec<_> =
+            actions().filter(|a| a.is_about_money()).filter_map(|a| a.reservation()).collect();
+        if about.is_empty() {
+            return Ok(Default::default());
+        }
+        let payments = self.store.payments_about(about).await?.into_iter().collect();
+        let events: Vec<_> = actions().filter_map(|a| a.news()?.event.clone()).collect();
+        let heard = if events.is_empty() { vec![] } else { self.store.events_heard(events).await? };
+        Ok((payments, heard.into_iter().collect()))
     }
 
     fn answer(

@@ -117,8 +117,8 @@ async fn taken(
 ) -> Result<HashMap<SlotId, Occupancy>, Problem> {
     let (first, last) = (SlotId::day_range(venue.id, from), SlotId::day_range(venue.id, to));
     let (Some((first, _)), Some((_, last))) = (first, last) else { return Ok(HashMap::new()) };
-    let occupancy = app.store.occupancy(first, last, app.clock.now()).await?;
-    Ok(occupancy.into_iter().map(|taken| (taken.slot, taken)).collect())
+    let occupancy = app.seating.occupancy(first, last, app.clock.now()).await?;
+    Ok(occupancy.iter().map(|taken| (taken.slot, taken.clone())).collect())
 }
 
 /// The slots of a day that can still be booked, and what is left of each.

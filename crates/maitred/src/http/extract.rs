@@ -52,6 +52,35 @@ where
     }
 }
 
+/// A body as it came, byte for byte.
+pub struct Raw(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Raw {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request<Body>, _: &S) -> Result<Self, Problem> {
+        bytes_of(request).await.map(Self)
+    }
+}
+
+/// A body that is neither too large nor too slow.
+async fn bytes_of(request: Request<Body>) -> Result<Bytes, Problem> {
+    let too_large = || {
+        Problem::new(
+            Code::PayloadTooLarge,
+            "The body is larger than 64 KiB.",
+            "요청 본문이 64 KiB보다 큽니다.",
+        )
+    };
+    let collecting = Limited::new(request.into_body(), BODY_LIMIT).collect();
+    match tokio::time::timeout(BODY_PATIENCE, collecting).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => Err(Problem::field("", "broke off before it was complete")),
+        Err(_) => Err(Problem::field("", "took longer than 10 s to arrive")),
+    }
+}
+
 /// A JSON body.
 pub struct Json<T> {
     /// What it says.
@@ -64,20 +93,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request<Body>, _: &S) -> Result<Self, Problem> {
-        let too_large = || {
-            Problem::new(
-                Code::PayloadTooLarge,
-                "The body is larger than 64 KiB.",
-                "요청 본문이 64 KiB보다 큽니다.",
-            )
-        };
-        let collecting = Limited::new(request.into_body(), BODY_LIMIT).collect();
-        let bytes = match tokio::time::timeout(BODY_PATIENCE, collecting).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(_)) => return Err(Problem::field("", "broke off before it was complete")),
-            Err(_) => return Err(Problem::field("", "took longer than 10 s to arrive")),
-        };
+        let bytes = bytes_of(request).await?;
         let mut deserializer = serde_json::Deserializer::from_slice(&bytes);
         let value =
             serde_path_to_error::deserialize(&mut deserializer).map_err(|error| misread("", &error))?;

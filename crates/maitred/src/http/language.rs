@@ -5,6 +5,7 @@ use hyper::HeaderMap;
 use hyper::header::ACCEPT_LANGUAGE;
 
 use super::problem::{Code, Problem, later};
+use crate::payments::Unsigned;
 
 /// A language that we speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,7 +93,56 @@ pub fn refusal(refusal: Refusal) -> Problem {
             "Your wallet does not hold enough points. Charge it with POST /api/wallet/charges and try again.",
             "포인트가 부족합니다. 충전한 뒤 다시 시도해 주세요.",
         ),
+        Refusal::PaymentInProgress => Problem::new(
+            Code::PaymentInProgress,
+            "This reservation is being paid with a provider. Finish there, or cancel the reservation.",
+            "결제가 진행 중입니다. 결제를 마치거나 예약을 취소해 주세요.",
+        ),
+        // Only providers are told these, and they read the status.
+        Refusal::WrongAmount | Refusal::Repeated => Problem::new(
+            Code::IllegalTransition,
+            "The payment was reported before, or with another amount.",
+            "이미 처리되었거나 금액이 다른 결제입니다.",
+        ),
         Refusal::Elsewhere | Refusal::NotFound => Problem::not_found("reservation"),
+    }
+}
+
+/// A payment provider will not take a payment.
+pub fn provider_refuses() -> Problem {
+    Problem {
+        retry_after: Some(later(5)),
+        ..Problem::new(
+            Code::Unavailable,
+            "The payment provider does not take this payment. Your place is kept until its deadline; pay another way.",
+            "결제사에서 결제를 받지 않습니다. 기한까지 자리가 유지되니 다른 방법으로 결제해 주세요.",
+        )
+    }
+}
+
+/// A payment provider does not answer.
+pub fn provider_is_silent() -> Problem {
+    Problem {
+        retry_after: Some(later(5)),
+        ..Problem::new(
+            Code::Unavailable,
+            "The payment provider does not answer. Your place is kept, and it is asked again: look at the reservation in a moment.",
+            "결제사가 응답하지 않습니다. 자리는 유지되며 다시 요청하고 있으니 잠시 후 예약을 확인해 주세요.",
+        )
+    }
+}
+
+/// An event that its provider has not signed, or that cannot be read.
+pub fn unsigned(why: Unsigned) -> Problem {
+    match why {
+        Unsigned::Body => {
+            Problem::field("", "is not an event: type, and for payments data.payment and data.amount")
+        }
+        _ => Problem::new(
+            Code::Unauthenticated,
+            format!("The event is not signed as it should be: {why}."),
+            "서명이 올바르지 않습니다.",
+        ),
     }
 }
 

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use booking::policy::CancelledBy;
 use booking::venue::MAX_PARTY;
-use booking::{Action, Outcome, Refusal, Reservation, ReservationId, SlotId, Status, TicketId, Verdict};
+use booking::{Action, Outcome, Refusal, Reservation, ReservationId, SlotId, Status, TicketId, Verdict, Won};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -16,12 +16,12 @@ use super::App;
 use super::extract::{Guest, Id, Json, Nothing};
 use super::language::{self, Language};
 use super::moves::Holder;
+use super::payments::{begun, in_progress};
 use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::{in_line, slot, turned, venue};
 use super::tickets::TicketView;
 use super::views::ReservationView;
 use crate::desk::{Answer, Found, Turned, Waited};
-use crate::fresh;
 
 /// How long somebody who has a place waits in the call.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -106,7 +106,13 @@ async fn manage(
             }
         };
         let refusal = match &settled.outcome {
-            Outcome::Done(done) => return Ok(Managed::Done(done.clone())),
+            Outcome::Done(done) => {
+                // What a provider is to return is asked for at once.
+                if done.refund_due > Won::ZERO {
+                    app.payments.wake();
+                }
+                return Ok(Managed::Done(done.clone()));
+            }
             Outcome::Noted => return Err(Problem::internal().about(ticket.id())),
             Outcome::Refused(refusal) => *refusal,
         };
@@ -124,7 +130,7 @@ async fn after(app: &App, first: TicketId, verdict: Verdict) -> Result<Problem, 
     let Some(Found::InMemory(ticket)) = app.desk.find(first).await? else {
         return Ok(turned(Turned::InProgress(first)));
     };
-    let pays = |verdict| matches!(verdict, Verdict::Pay | Verdict::Reseat);
+    let pays = |verdict| matches!(verdict, Verdict::Pay | Verdict::Reseat | Verdict::StartPayment);
     if pays(verdict) && pays(ticket.command.action.verdict()) {
         let (en, ko) = ("This reservation is being paid already.", "이미 결제가 진행 중입니다.");
         return Err(Problem::new(Code::PaymentInProgress, en, ko).about(first));
@@ -137,19 +143,13 @@ async fn after(app: &App, first: TicketId, verdict: Verdict) -> Result<Problem, 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PaymentRequest {
-    /// `points`: out of the wallet.
-    #[serde(rename = "method")]
-    _method: Method,
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-enum Method {
-    Points,
+    /// `points`: out of the wallet. Or the name of a payment provider, who is then paid at `payment.checkoutUrl`.
+    #[schema(example = "points")]
+    method: String,
 }
 
 /// Pay a reservation. A payment that comes too late takes a new place if one is left, as a new reservation, and costs
-/// nothing if not.
+/// nothing if not. With a provider, the place is kept until the payment's deadline.
 #[utoipa::path(post, path = "/api/reservations/{id}/payment", tag = "reservations", params(("id" = String, Path)),
     request_body = PaymentRequest,
     responses((status = 200, body = ReservationView), (status = 202, body = TicketView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
@@ -157,27 +157,30 @@ pub async fn pay(
     State(app): State<Arc<App>>,
     holder: Holder,
     Id(id): Id<ReservationId>,
-    Json { .. }: Json<PaymentRequest>,
+    Json { value: request, .. }: Json<PaymentRequest>,
 ) -> Answered {
     let found = app.store.reservation(id).await?;
     if found.is_none_or(|reservation| !holder.may(reservation.ticket)) {
         return Err(Problem::not_found("reservation"));
     }
-    pay_with_points(&app, &holder.guest, id).await
+    pay_with(&app, &holder.guest, id, &request.method).await
 }
 
-/// Pays out of the wallet.
-pub async fn pay_with_points(app: &App, guest: &Guest, id: ReservationId) -> Answered {
+/// Pays by the method of this name.
+pub async fn pay_with(app: &App, guest: &Guest, id: ReservationId, method: &str) -> Answered {
+    let Some(provider) = app.payments.named(method) else {
+        let known = app.payments.names().join(", ");
+        return Err(Problem::field("/method", format!("must be one of: {known}")));
+    };
     let managed = manage(app, guest, id, Role::Guest, |reservation, _| {
-        let now = app.clock.now();
-        let late = reservation.status() == Status::Expired || reservation.has_expired(now);
-        let action = match late {
-            false => Action::Pay { reservation: id },
-            true => Action::Reseat { reservation: id, afresh: fresh::reservation_id(now) },
-        };
-        (reservation.slot, action)
+        (reservation.slot, provider.begin(reservation, app.clock.now()))
     });
-    Ok(managed.await?.into_response())
+    match managed.await {
+        Ok(Managed::Done(reservation)) if provider.outside().is_some() => begun(app, &reservation).await,
+        Ok(managed) => Ok(managed.into_response()),
+        Err(problem) if problem.code == Code::PaymentInProgress => Err(in_progress(app, id, problem).await),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// Cancel a reservation: by its guest, with a refund by how early it is; by the venue's staff, with all of it.

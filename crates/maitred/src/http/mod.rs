@@ -10,6 +10,7 @@ mod language;
 mod managing;
 mod moves;
 mod observe;
+mod payments;
 mod problem;
 mod reservations;
 mod server;
@@ -38,6 +39,7 @@ use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
 use crate::passwords::Passwords;
+use crate::payments::{Payments, Till};
 use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::venues::Venues;
@@ -65,6 +67,8 @@ pub struct App {
     pub signer: Signer,
     /// Hashes passwords.
     pub passwords: Passwords,
+    /// The ways to pay.
+    pub payments: Payments,
     /// How long an access token is good.
     pub token_lifetime: Duration,
     /// Coordination with other processes, where there are any.
@@ -82,6 +86,12 @@ impl App {
     pub fn rooms(&self) -> crate::sweeps::Rooms<'_> {
         let Self { store, admission, desk, venues, clock, stopping, .. } = self;
         crate::sweeps::Rooms { store, admission, desk, venues, clock, stopping }
+    }
+
+    /// What payments with providers pass through.
+    pub fn till(&self) -> Till<'_> {
+        let Self { store, admission, desk, clock, payments, .. } = self;
+        Till { store, admission, desk, clock, payments }
     }
 }
 
@@ -119,6 +129,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(reservations::one, managing::change))
         .routes(routes!(terms::terms))
         .routes(routes!(managing::pay))
+        .routes(routes!(payments::webhook))
         .routes(routes!(managing::cancel))
         .routes(routes!(managing::complete))
         .routes(routes!(managing::no_show))

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
-use booking::TicketId;
+use booking::{ProviderPayment, TicketId};
 use hyper::StatusCode;
 use hyper::header::RETRY_AFTER;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::language::Language;
+use super::payments::PaymentView;
 use super::tickets::TicketRef;
 
 macro_rules! codes {
@@ -105,13 +106,23 @@ pub struct Problem {
     pub ticket: Option<TicketId>,
     /// When to come back, in seconds.
     pub retry_after: Option<u64>,
+    /// The payment that this is about.
+    pub payment: Option<Box<PaymentView>>,
 }
 
 impl Problem {
     /// A problem with nothing more to say.
     pub fn new(code: Code, en: impl Into<Cow<'static, str>>, ko: impl Into<Cow<'static, str>>) -> Self {
         let detail = Sentence::new(en, ko);
-        Self { code, detail, errors: Vec::new(), remaining: None, ticket: None, retry_after: None }
+        Self {
+            code,
+            detail,
+            errors: Vec::new(),
+            remaining: None,
+            ticket: None,
+            retry_after: None,
+            payment: None,
+        }
     }
 
     /// Fields of the request that are wrong.
@@ -183,6 +194,12 @@ impl Problem {
         self
     }
 
+    /// The same, about this payment.
+    pub fn with_payment(mut self, payment: &ProviderPayment) -> Self {
+        self.payment = Some(Box::new(payment.into()));
+        self
+    }
+
     /// As it is written on the wire.
     pub fn body(&self, language: Language) -> ProblemBody {
         ProblemBody {
@@ -197,6 +214,7 @@ impl Problem {
             errors: self.errors.clone(),
             remaining: self.remaining,
             ticket: self.ticket.map(TicketRef::from),
+            provider_payment: self.payment.clone(),
         }
     }
 }
@@ -236,6 +254,11 @@ pub struct ProblemBody {
     remaining: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<TicketRef>,
+    /// The payment that is in progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "providerPayment")]
+    #[schema(value_type = Option<PaymentView>)]
+    provider_payment: Option<Box<PaymentView>>,
 }
 
 impl ProblemBody {

@@ -106,7 +106,7 @@ pub async fn book(
     let answered = match admitted {
         Admitted::InLine(ticket) => {
             let answered = answer(&app, &ticket, patience, language).await;
-            match taken_meanwhile(&app, &venue, &ticket).await? {
+            match taken_meanwhile(&app, &venue, &ticket).await {
                 Some(remaining) => {
                     Err(language::refusal(Refusal::SeatTaken { remaining }).about(ticket.id()))
                 }
@@ -136,7 +136,7 @@ async fn refuse_taken(
         return Ok(());
     }
     let (inventory, now) = (&venue.settings.inventory, app.clock.now());
-    let Some(remaining) = app.seating.taken(slot, inventory, &booking.seats, guest.id, now).await? else {
+    let Some(remaining) = app.seating.taken(slot, inventory, &booking.seats, guest.id, now).await else {
         return Ok(());
     };
     // The same request may have been answered before.
@@ -148,16 +148,14 @@ async fn refuse_taken(
 
 /// Whether somebody else has taken the seats that a ticket still stands in line for: then it need not stand there. How many
 /// are left.
-async fn taken_meanwhile(app: &App, venue: &Venue, ticket: &Arc<Ticket>) -> Result<Option<u32>, Problem> {
-    let (Action::Book(booking), None) = (&ticket.command.action, ticket.answer()) else { return Ok(None) };
+async fn taken_meanwhile(app: &App, venue: &Venue, ticket: &Arc<Ticket>) -> Option<u32> {
+    let (Action::Book(booking), None) = (&ticket.command.action, ticket.answer()) else { return None };
     if booking.seats.is_empty() {
-        return Ok(None);
+        return None;
     }
     let (slot, person, inventory) = (ticket.id().slot, ticket.command.person, &venue.settings.inventory);
-    match app.seating.taken(slot, inventory, &booking.seats, person, app.clock.now()).await? {
-        Some(remaining) if app.desk.leave(ticket).await => Ok(Some(remaining)),
-        _ => Ok(None),
-    }
+    let remaining = app.seating.taken(slot, inventory, &booking.seats, person, app.clock.now()).await?;
+    app.desk.leave(ticket).await.then_some(remaining)
 }
 
 /// The answer to a request that was decided a while ago.
@@ -403,5 +401,6 @@ pub async fn one(
 ) -> Result<axum::Json<ReservationView>, Problem> {
     let found = app.store.reservation(id).await?.filter(|r| r.person == holder.guest.id && holder.may(r.ticket));
     let reservation = found.ok_or_else(|| Problem::not_found("reservation"))?;
-    Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now())))
+    let payments = app.store.payments_about(vec![id]).await?;
+    Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now()).with_payments(&payments)))
 }

@@ -2,12 +2,15 @@
 
 use booking::hall::Section;
 use booking::venue::{Kind, Show, StartTime, WeekTimes};
-use booking::{Inventory, Reservation, ReservationId, Status, Table, Venue, VenueId, policy::Policy};
+use booking::{
+    Inventory, ProviderPayment, Reservation, ReservationId, Status, Table, Venue, VenueId, policy::Policy,
+};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::payments::PaymentView;
 use super::tickets::TicketRef;
 
 /// Part of a list, and where to go on.
@@ -73,6 +76,12 @@ pub struct ReservationView {
     /// Whether it was offered from the waitlist: accept it with a payment or at `/api/offers/{id}/accept`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     offer: bool,
+    /// The payment with a provider that was just begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_payment: Option<PaymentView>,
+    /// Payments with providers, also those that bought nothing; only where one reservation is looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    provider_payments: Vec<PaymentView>,
 }
 
 /// Something ordered ahead.
@@ -115,11 +124,28 @@ impl From<&Reservation> for ReservationView {
             ticket: r.ticket.into(),
             reseats: r.reseats,
             offer: r.offered,
+            provider_payment: None,
+            provider_payments: Vec::new(),
         }
     }
 }
 
 impl ReservationView {
+    /// Whether it is a hold.
+    pub fn is_held(&self) -> bool {
+        self.status == Status::Temporary
+    }
+
+    /// The same, with the payment that was begun for it.
+    pub fn with_payment(self, payment: &ProviderPayment) -> Self {
+        Self { provider_payment: Some(payment.into()), ..self }
+    }
+
+    /// The same, with all payments about it.
+    pub fn with_payments(self, payments: &[ProviderPayment]) -> Self {
+        Self { provider_payments: payments.iter().map(PaymentView::from).collect(), ..self }
+    }
+
     /// As it is seen at `now`: a hold whose time is over has expired, whatever its row still says.
     pub fn seen_at(r: &Reservation, now: Timestamp) -> Self {
         let view = Self::from(r);

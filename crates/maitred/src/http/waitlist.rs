@@ -23,6 +23,7 @@ use super::tickets::TicketView;
 use super::views::{List, ReservationView};
 use crate::desk::{Answer, Waited};
 use crate::fresh;
+use crate::payments::POINTS;
 
 /// A wish to wait.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -244,7 +245,7 @@ pub async fn accept(
     Nothing: Nothing,
 ) -> Result<Response, Problem> {
     offered(&app, &guest, id).await?;
-    managing::pay_with_points(&app, &guest, id).await
+    managing::pay_with(&app, &guest, id, POINTS).await
 }
 
 /// Decline what is offered: it goes to the next on the list.

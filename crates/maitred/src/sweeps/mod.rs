@@ -1,6 +1,8 @@
 //! Sweeps tidy up: each is bounded, idempotent and takes no input. Nothing depends on them for being right: an expired
 //! hold is free the moment it expires, a sweep only writes that down.
 
+pub mod payments;
+
 use std::sync::Arc;
 use std::time::Duration;
 

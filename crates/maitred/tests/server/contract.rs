@@ -59,7 +59,7 @@ fn every_code_is_in_the_contract() {
     assert!(unknown.is_empty(), "{unknown:?} are not in the contract");
     // Seats and waiting rooms are not there yet.
     let missing: Vec<_> = promised.difference(&told).copied().collect();
-    assert_eq!(missing, ["queue-token-required", "seat-taken", "token-already-issued"]);
+    assert_eq!(missing, ["queue-token-required", "token-already-issued"]);
 }
 
 #[tokio::test]

@@ -30,12 +30,12 @@ pub(crate) use in_both_houses;
 
 pub struct House {
     pub apps: Vec<TestApp>,
-    pub redis: Option<RedisServer>,
+    _redis: Option<RedisServer>,
 }
 
 impl House {
     pub async fn embedded() -> Self {
-        Self { apps: vec![TestApp::start().await], redis: None }
+        Self { apps: vec![TestApp::start().await], _redis: None }
     }
 
     pub async fn side_by_side() -> Self {
@@ -52,7 +52,7 @@ impl House {
             let folder = tempfile::tempdir().unwrap();
             apps.push(TestApp::start_in(folder, time.clone(), configure, |store| store).await);
         }
-        Self { apps, redis: Some(redis) }
+        Self { apps, _redis: Some(redis) }
     }
 
     /// One of the servers.
@@ -101,4 +101,3 @@ pub async fn at_once<T: Send + 'static>(
     }
     all
 }
-

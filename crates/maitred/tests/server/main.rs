@@ -16,6 +16,7 @@ mod house;
 mod journeys;
 mod money;
 mod on_postgres;
+mod payments;
 mod power;
 mod process;
 mod processes;

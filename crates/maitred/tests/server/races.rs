@@ -11,9 +11,9 @@ use crate::client::{Answer, Guest};
 use crate::crowd::{at_once, book, path, slot};
 use crate::truth::Truth;
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 1_000;
 /// Rounds that are run side by side, each in a slot of its own.
-const ABREAST: usize = 8;
+const ABREAST: usize = 20;
 
 async fn rich(app: &TestApp) -> Guest {
     let guest = app.guest();
@@ -34,6 +34,23 @@ async fn rounds<F: Future<Output = ()> + Send + 'static>(round: impl Fn(usize) -
     for first in (0..ROUNDS).step_by(ABREAST) {
         at_once((first..first + ABREAST).map(&round)).await;
     }
+}
+
+/// Slots of a venue that these rounds use; a venue is booked for sixty days only.
+const SLOTS: usize = 500;
+
+/// Venues with slots enough for all rounds, and for two in each.
+async fn venues(app: &TestApp, capacity: u32) -> Vec<VenueId> {
+    let mut venues = Vec::new();
+    while venues.len() * SLOTS < 2 * ROUNDS {
+        venues.push(app.venue(places(capacity), app.person().0).await);
+    }
+    venues
+}
+
+/// The n-th of all their slots.
+fn nth(venues: &[VenueId], n: usize) -> SlotId {
+    slot(venues[n / SLOTS], "2026-12-05", n % SLOTS)
 }
 
 /// Loses a little time, another amount each round.
@@ -97,53 +114,71 @@ async fn twenty_payments_of_one_reservation_charge_once() {
     app.stop().await;
 }
 
-/// The only place is held, and paid at the very moment at which the hold runs out and somebody else wants it.
+/// The only place is held, and paid at the very moment at which the hold runs out and somebody else wants it: so many times
+/// at once, each in a slot of its own and by people of its own, under one clock.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_meets_the_end_of_the_hold() {
+    type Doing = std::pin::Pin<Box<dyn Future<Output = Option<Answer>> + Send>>;
     let app = Arc::new(TestApp::start().await);
-    let venue = app.venue(places(1), app.person().0).await;
-    let (holder, other) = (rich(&app).await, app.guest());
+    let mut people = Vec::new();
+    for _ in 0..ABREAST {
+        people.push((rich(&app).await, app.guest()));
+    }
     let mut seen = [0; 3];
-    for round in 0..ROUNDS {
-        let slot = slot(venue, "2026-12-05", round);
-        let held = book(&holder, slot, 1).await.expect(201).json();
-        let turning = {
-            let (app, other) = (app.clone(), other.clone());
-            async move {
+    for round in 0..ROUNDS / ABREAST {
+        let venue = app.venue(places(1), app.person().0).await;
+        let held = at_once(people.iter().enumerate().map(|(n, (holder, _))| {
+            let (holder, slot) = (holder.clone(), slot(venue, "2026-12-05", n));
+            async move { book(&holder, slot, 1).await.expect(201).json() }
+        }))
+        .await;
+        let racing = people.iter().zip(&held).enumerate().flat_map(|(n, ((holder, other), held))| {
+            let (holder, other, held) = (holder.clone(), other.clone(), path(held));
+            let slot = slot(venue, "2026-12-05", n);
+            let paying: Doing = Box::pin(async move { Some(pay(&holder, &held).await) });
+            let booking: Doing = Box::pin(async move { Some(book(&other, slot, 1).await) });
+            [paying, booking]
+        });
+        let turning: Doing = {
+            let (app, other) = (app.clone(), people[0].1.clone());
+            Box::pin(async move {
                 // Now a little sooner, now a little later, so that each of them comes first at times.
                 dawdle(&other, round).await;
                 app.wait(7 * 60);
-                book(&other, slot, 1).await
-            }
+                None
+            })
         };
-        let paying = {
-            let (holder, held) = (holder.clone(), path(&held));
-            async move { pay(&holder, &held).await }
-        };
-        let (paid, booked) = both(paying, turning).await;
-        let outcome = match (paid.status.as_u16(), booked.status.as_u16()) {
-            (200, 409) if paid.json()["id"] == held["id"] => 0,
-            (200, 409) if paid.json()["reseats"] == held["id"] => 1,
-            (409, 201) => 2,
-            _ => panic!("{paid:?} and {booked:?}"),
-        };
-        seen[outcome] += 1;
-        let refused = if outcome == 2 { paid } else { booked };
-        assert_eq!(refused.refused(409, "not-enough-places").json()["remaining"], 0);
-        assert_eq!(Truth::in_folder(app.folder.path()).held(slot), (1, 1));
+        let told: Vec<_> = at_once(racing.chain([turning])).await.into_iter().flatten().collect();
+        for (n, held) in held.iter().enumerate() {
+            let (paid, booked) = (&told[2 * n], &told[2 * n + 1]);
+            let outcome = match (paid.status.as_u16(), booked.status.as_u16()) {
+                (200, 409) if paid.json()["id"] == held["id"] => 0,
+                (200, 409) if paid.json()["reseats"] == held["id"] => 1,
+                (409, 201) => 2,
+                _ => panic!("{paid:?} and {booked:?}"),
+            };
+            seen[outcome] += 1;
+            let refused = if outcome == 2 { paid } else { booked };
+            assert_eq!(refused.clone().refused(409, "not-enough-places").json()["remaining"], 0);
+            let slot = slot(venue, "2026-12-05", n);
+            assert_eq!(Truth::in_folder(app.folder.path()).held(slot), (1, 1));
+        }
     }
-    assert!(seen[0] > 0 && seen[2] > 0, "one of them always came first, which is no race: {seen:?}");
+    assert!(
+        seen[0] > 0 && seen[1] + seen[2] > 0,
+        "one of them always came first, which is no race: {seen:?}"
+    );
     Truth::in_folder(app.folder.path()).money_is_conserved();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_meets_a_cancellation() {
     let app = TestApp::start().await;
-    let venue = app.venue(places(1), app.person().0).await;
+    let venues = venues(&app, 1).await;
     let guest = rich(&app).await;
     let tally = Arc::new(Tally::default());
     rounds(|round| {
-        let (guest, slot, tally) = (guest.clone(), slot(venue, "2026-12-05", round), tally.clone());
+        let (guest, slot, tally) = (guest.clone(), nth(&venues, round), tally.clone());
         async move {
             let reservation = path(&book(&guest, slot, 1).await.expect(201).json());
             let (paying, cancelling) =
@@ -176,13 +211,13 @@ async fn a_payment_meets_a_cancellation() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_meets_a_cancellation() {
     let app = TestApp::start().await;
-    let venue = app.venue(places(4), app.person().0).await;
+    let venues = venues(&app, 4).await;
     let guest = rich(&app).await;
     let tally = Arc::new(Tally::default());
     rounds(|round| {
         let (guest, tally) = (guest.clone(), tally.clone());
         // Each round has two slots; half of them only change the party.
-        let (from, to) = (slot(venue, "2026-12-05", 2 * round), slot(venue, "2026-12-05", 2 * round + 1));
+        let (from, to) = (nth(&venues, 2 * round), nth(&venues, 2 * round + 1));
         let target = if round % 2 == 0 { to } else { from };
         let change = json!({"partySize": 3, "time": target.time().strftime("%H:%M").to_string()});
         async move {

@@ -136,7 +136,10 @@ async fn a_seat_that_frees_is_offered_with_its_price(house: House) {
     let waiting = house.rich(1).await;
     let body = json!({"date": TOMORROW, "time": "19:00", "partySize": 2});
     let path = format!("/api/venues/{venue}/waitlist");
-    waiting.post(&path, json!({"date": TOMORROW, "time": "19:00", "partySize": 9})).await.refused(422, "invalid-request");
+    waiting
+        .post(&path, json!({"date": TOMORROW, "time": "19:00", "partySize": 9}))
+        .await
+        .refused(422, "invalid-request");
     assert_eq!(waiting.post(&path, body.clone()).await.expect(201).json()["position"], 1);
     // Asking twice keeps the rank; with another party it is another wish.
     assert_eq!(waiting.post(&path, body).await.expect(201).json()["position"], 1);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ::audit::{Batch, Entry, Id, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue};
+use ::audit::{Batch, Entry, Id, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Row};
 use super::Options;
 use super::columns::{Columns, Wide};
 use super::connect::Connector;
-use crate::audit::PEOPLE;
+use crate::audit::{PEOPLE, labels};
 use crate::error::Error;
 
 pub(crate) struct Snapshot {
@@ -29,7 +29,7 @@ macro_rules! reservations_where {
     ($condition:literal) => {
         concat!(
             "SELECT id, slot_id, person, status, party, table_no, payment, price, paid, refunded, refund_due, \
-             expires_at, ticket, reseats FROM reservation WHERE ",
+             expires_at, ticket, reseats, seats, offered FROM reservation WHERE ",
             $condition
         )
     };
@@ -52,6 +52,8 @@ fn reservation(row: &Row) -> Result<Reservation, Error> {
         expires_at: columns.take()?,
         ticket: Ticket(columns.id()?),
         reseats: columns.optional_id()?.map(Id),
+        seats: labels(columns.take()?),
+        offered: columns.take()?,
     })
 }
 
@@ -61,9 +63,9 @@ impl Snapshot {
         let snapshot = Self { client, connection };
         snapshot.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let sql = "SELECT count(*) FROM unnest(ARRAY['venue', 'slot', 'reservation', 'decision', 'request_key', \
-                   'wallet', 'wallet_entry']) AS name WHERE to_regclass(name) IS NOT NULL";
+                   'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund']) AS name WHERE to_regclass(name) IS NOT NULL";
         match snapshot.client.query_one(sql, &[]).await?.try_get(0) {
-            Ok(7_i64) => Ok(snapshot),
+            Ok(11_i64) => Ok(snapshot),
             _ => Err(Error::Unfit("it has not all tables of maitred; run maitred migrate")),
         }
     }
@@ -113,10 +115,26 @@ impl crate::audit::Snapshot for Snapshot {
             Ok(Batch { version, decided_at, decisions: columns.take()? })
         };
         let batches = self.ask(sql, &[&slot.0]).await?;
+        let sql = "SELECT person, party, rank, passed, ticket FROM waiting WHERE slot_id = $1 ORDER BY rank";
+        let waiting = |row: &Row| {
+            let mut columns = Columns::of(row, "a party on a waitlist");
+            let person = Id(columns.id()?);
+            let (party, rank, passed) = (columns.take()?, columns.take()?, columns.take()?);
+            Ok(Waiting { person, party, rank, passed, ticket: Ticket(columns.id()?) })
+        };
+        let listed = self.ask(sql, &[&slot.0]).await?;
+        let seat = |row: &Row| {
+            let mut columns = Columns::of(row, "a seat");
+            Ok((columns.take()?, Id(columns.id()?)))
+        };
+        let sql = "SELECT seat, reservation FROM held_seat WHERE slot_id = $1";
+        let seats = self.ask(sql, &[&slot.0]).await?;
         Ok(SlotRows {
             version,
             reservations: here.iter().chain(&made).map(reservation).collect::<Result<_, Error>>()?,
             batches: batches.iter().map(batch).collect::<Result<_, Error>>()?,
+            waiting: listed.iter().map(waiting).collect::<Result<_, Error>>()?,
+            seats: seats.iter().map(seat).collect::<Result<_, Error>>()?,
         })
     }
 
@@ -126,7 +144,8 @@ impl crate::audit::Snapshot for Snapshot {
                 "(SELECT DISTINCT person FROM {table} WHERE $1::uuid IS NULL OR person > $1 ORDER BY person LIMIT $2)"
             )
         };
-        let tables = ["wallet", "wallet_entry", "reservation", "request_key"].map(next).join(" UNION ");
+        let tables =
+            ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
         let sql = format!("SELECT person FROM ({tables}) AS next ORDER BY person LIMIT $2");
         let after = after.map(|id| Wide(id.0));
         let next = self.ask(&sql, &[&after, &PEOPLE]).await?;
@@ -163,6 +182,21 @@ impl crate::audit::Snapshot for Snapshot {
             let mut columns = Columns::of(row, "a key");
             let (person, key) = (Id(columns.id()?), columns.take()?);
             people.entry(person).or_default().keys.push((key, Ticket(columns.id()?)));
+        }
+        let sql = "SELECT p.person, p.id, p.status, p.captured, p.pays, \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'RETURNED'), 0)::bigint, \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'DUE'), 0)::bigint \
+                   FROM payment p WHERE p.person BETWEEN $1 AND $2";
+        for row in &self.ask(sql, &range).await? {
+            let mut columns = Columns::of(row, "a payment");
+            people.entry(Id(columns.id()?)).or_default().payments.push(Payment {
+                id: Id(columns.id()?),
+                status: columns.take()?,
+                captured: columns.take()?,
+                pays: columns.optional_id()?.map(Id),
+                returned: columns.take()?,
+                due: columns.take()?,
+            });
         }
         Ok(people.into_iter().collect())
     }

@@ -8,6 +8,7 @@ use booking::{Change, Movement, TicketId};
 
 use super::Postgres;
 use super::columns::{Wide, id_in, text, version};
+use super::payments::PaymentRows;
 use super::session::Step;
 use super::takes::{Seats, Takes};
 use super::venues::{TOGETHER, number};
@@ -32,9 +33,10 @@ const ADVANCE_REGARDLESS: &str =
 /// A row that has moved on although the slot has not came from another slot, and was changed there.
 const CHANGE: &str = "WITH changed AS (UPDATE reservation r SET slot_id = c.slot_id, status = c.status, \
      party = c.party, table_no = c.table_no, price = c.price, paid = c.paid, refunded = c.refunded, \
-     refund_due = c.refund_due, version = c.version, seats = c.seats FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], \
-     $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $13::text[]) \
-     AS c (id, from_version, slot_id, status, party, table_no, price, paid, refunded, refund_due, version, seats) \
+     refund_due = c.refund_due, version = c.version, expires_at = c.expires_at, seats = c.seats \
+     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], \
+     $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $13::bigint[], $14::text[]) \
+     AS c (id, from_version, slot_id, status, party, table_no, price, paid, refunded, refund_due, version, expires_at, seats) \
      WHERE r.id = c.id AND r.version = c.from_version RETURNING 1) \
      SELECT CASE WHEN (SELECT count(*) FROM changed) = cardinality($1) THEN 0 ELSE refuse($12) END";
 const LEAVE_SEATS: &str = "DELETE FROM held_seat WHERE reservation = ANY ($1::uuid[])";
@@ -120,6 +122,8 @@ impl Postgres {
         waitlist.push_to(&mut steps, &slot);
         let money = Money::of(&batch.changes.movements);
         money.push_to(&mut steps, &at);
+        let payments = PaymentRows::of(&batch.changes.payments, &batch.changes.events);
+        payments.push_to(&mut steps, &at);
         let keys = Keys::of(&batch.keys);
         keys.push_to(&mut steps, &at);
 
@@ -148,9 +152,15 @@ impl Postgres {
         }
         let culprit = match Unique::named(&failed) {
             // The rows say what the decision did not know: it was made from an old copy.
-            Some(Unique::PlaceOfPerson | Unique::PartyOfTable | Unique::HolderOfSeat) => {
-                return CommitError::Stale;
-            }
+            Some(
+                Unique::PlaceOfPerson
+                | Unique::PartyOfTable
+                | Unique::HolderOfSeat
+                | Unique::Payment
+                | Unique::OpenPayment
+                | Unique::PaymentOfReservation
+                | Unique::Event,
+            ) => return CommitError::Stale,
             Some(Unique::Reservation | Unique::ReservationOfTicket) => self.won_before(batch).await,
             Some(Unique::RequestKey) => {
                 // A key that is not there any more has been forgotten since: then it can be stored now.
@@ -210,7 +220,7 @@ fn nth(rows: &[tokio_postgres::Row]) -> Option<usize> {
 #[derive(Default)]
 struct Changed {
     id: Vec<Wide>,
-    numbers: [Vec<i64>; 8],
+    numbers: [Vec<i64>; 9],
     status: Vec<&'static str>,
     table_no: Vec<Option<i64>>,
     seats: Vec<Option<String>>,
@@ -226,8 +236,10 @@ impl Changed {
             all.table_no.push(r.table.map(i64::from));
             all.seats.push(seats_text(&r.seats));
             let (from, party, version) = (change.from_version.into(), r.party.into(), r.version.into());
-            let row =
-                [from, r.slot.to_i64(), party, r.price.0, r.paid.0, r.refunded.0, r.refund_due.0, version];
+            let (money, until) = ([r.price.0, r.paid.0, r.refunded.0, r.refund_due.0], r.expires_at);
+            let [price, paid, refunded, due] = money;
+            let until = until.as_millisecond();
+            let row = [from, r.slot.to_i64(), party, price, paid, refunded, due, version, until];
             all.numbers.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         }
         all
@@ -238,10 +250,23 @@ impl Changed {
             return;
         }
         let Self { id, numbers, status, table_no, seats } = self;
-        let [from, slot, party, price, paid, refunded, due, version] = numbers;
-        let stale = &reason::STALE;
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 13] =
-            [id, from, slot, status, party, table_no, price, paid, refunded, due, version, stale, seats];
+        let [from, slot, party, price, paid, refunded, due, version, until] = numbers;
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 14] = [
+            id,
+            from,
+            slot,
+            status,
+            party,
+            table_no,
+            price,
+            paid,
+            refunded,
+            due,
+            version,
+            &reason::STALE,
+            until,
+            seats,
+        ];
         steps.push(Step::new(CHANGE, &values));
     }
 }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ::audit::{Batch, Entry, Id, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue};
+use ::audit::{Batch, Entry, Id, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
 use super::columns::Wide;
 use super::{STARTING, millis};
-use crate::audit::PEOPLE;
+use crate::audit::{PEOPLE, labels};
 use crate::error::Error;
 
 pub(crate) struct Snapshot(Connection);
 
 const RESERVATION: &str = "id, slot_id, person, status, party, table_no, payment, price, paid, refunded, refund_due, \
-                           expires_at, ticket, reseats";
+                           expires_at, ticket, reseats, seats, offered";
 
 impl Snapshot {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
@@ -25,9 +25,9 @@ impl Snapshot {
         // The snapshot is the one of the first statement.
         connection.execute_batch("BEGIN")?;
         let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('venue', 'slot', 'reservation', 'decision', \
-                   'request_key', 'wallet', 'wallet_entry') AND type = 'table'";
+                   'request_key', 'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund') AND type = 'table'";
         match connection.query_row(sql, [], |row| row.get(0))? {
-            7 => Ok(Self(connection)),
+            11 => Ok(Self(connection)),
             _ => Err(Error::Unfit("it has not all tables of maitred; run maitred migrate")),
         }
     }
@@ -49,6 +49,8 @@ fn reservation(row: &Row<'_>) -> rusqlite::Result<Reservation> {
         expires_at: row.get(11)?,
         ticket: Ticket(id(row, 12)?.0),
         reseats: row.get::<_, Option<Wide>>(13)?.map(|id| Id(id.0)),
+        seats: labels(row.get(14)?),
+        offered: row.get(15)?,
     })
 }
 
@@ -93,7 +95,18 @@ impl crate::audit::Snapshot for Snapshot {
         let rows = select.query_map([slot.0], |row| {
             Ok(Batch { version: row.get(0)?, decided_at: row.get(1)?, decisions: row.get(2)? })
         })?;
-        Ok(SlotRows { version, reservations, batches: rows.collect::<Result<_, _>>()? })
+        let batches = rows.collect::<Result<_, _>>()?;
+        let sql = "SELECT person, party, rank, passed, ticket FROM waiting WHERE slot_id = ? ORDER BY rank";
+        let mut select = self.0.prepare_cached(sql)?;
+        let rows = select.query_map([slot.0], |row| {
+            let (party, rank, passed) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(Waiting { person: id(row, 0)?, party, rank, passed, ticket: Ticket(id(row, 4)?.0) })
+        })?;
+        let waiting = rows.collect::<Result<_, _>>()?;
+        let mut select =
+            self.0.prepare_cached("SELECT seat, reservation FROM held_seat WHERE slot_id = ?")?;
+        let rows = select.query_map([slot.0], |row| Ok((row.get(0)?, id(row, 1)?)))?;
+        Ok(SlotRows { version, reservations, batches, waiting, seats: rows.collect::<Result<_, _>>()? })
     }
 
     async fn people(&mut self, after: Option<Id>) -> Result<Vec<(Id, PersonRows)>, Error> {
@@ -104,7 +117,8 @@ impl crate::audit::Snapshot for Snapshot {
                 "SELECT * FROM (SELECT DISTINCT person FROM {table} WHERE person > ?1 ORDER BY person LIMIT ?2)"
             )
         };
-        let tables = ["wallet", "wallet_entry", "reservation", "request_key"].map(next).join(" UNION ");
+        let tables =
+            ["wallet", "wallet_entry", "reservation", "request_key", "payment"].map(next).join(" UNION ");
         let sql = format!("SELECT max(person) FROM (SELECT person FROM ({tables}) ORDER BY person LIMIT ?2)");
         let last: Option<Vec<u8>> =
             self.0.prepare_cached(&sql)?.query_row(params![after, PEOPLE], |row| row.get(0))?;
@@ -145,6 +159,22 @@ impl crate::audit::Snapshot for Snapshot {
         while let Some(row) = rows.next()? {
             let key = (row.get(1)?, Ticket(id(row, 2)?.0));
             people.entry(id(row, 0)?).or_default().keys.push(key);
+        }
+        let sql = "SELECT p.person, p.id, p.status, p.captured, p.pays, \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'RETURNED'), 0), \
+                   coalesce((SELECT sum(amount) FROM refund WHERE payment = p.id AND status = 'DUE'), 0) \
+                   FROM payment p WHERE p.person > ?1 AND p.person <= ?2";
+        let mut select = self.0.prepare_cached(sql)?;
+        let mut rows = select.query(range)?;
+        while let Some(row) = rows.next()? {
+            people.entry(id(row, 0)?).or_default().payments.push(Payment {
+                id: id(row, 1)?,
+                status: row.get(2)?,
+                captured: row.get(3)?,
+                pays: row.get::<_, Option<Wide>>(4)?.map(|id| Id(id.0)),
+                returned: row.get(5)?,
+                due: row.get(6)?,
+            });
         }
         Ok(people.into_iter().collect())
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use booking::{Change, Movement, Reservation, SlotId, TicketId};
 use rusqlite::{Connection, params};
 
-use super::{Sqlite, millis, waitlist};
+use super::{Sqlite, millis, payments, waitlist};
 use crate::error::{CommitError, Unique};
 use crate::records::{Batch, StoredKey, order_text, seats_text};
 
@@ -63,6 +63,8 @@ fn store(connection: &Connection, batch: &Batch, version: u64) -> Result<u64, Co
     for movement in &batch.changes.movements {
         move_money(connection, movement, millis(batch.decided_at))?;
     }
+    let changes = &batch.changes;
+    payments::store(connection, &changes.payments, &changes.events, millis(batch.decided_at))?;
     for key in &batch.keys {
         remember(connection, key, millis(batch.decided_at))?;
     }
@@ -98,7 +100,7 @@ fn advance_regardless(connection: &Connection, batch: &Batch) -> Result<u64, Com
 fn update(connection: &Connection, change: &Change) -> Result<(), CommitError> {
     let r = &change.after;
     let sql = "UPDATE reservation SET slot_id = ?3, status = ?4, party = ?5, table_no = ?6, price = ?7, paid = ?8, \
-               refunded = ?9, refund_due = ?10, version = ?11, seats = ?12 WHERE id = ?1 AND version = ?2";
+               refunded = ?9, refund_due = ?10, version = ?11, expires_at = ?12, seats = ?13 WHERE id = ?1 AND version = ?2";
     let values = params![
         r.id.0.to_be_bytes(),
         change.from_version,
@@ -111,6 +113,7 @@ fn update(connection: &Connection, change: &Change) -> Result<(), CommitError> {
         r.refunded.0,
         r.refund_due.0,
         r.version,
+        millis(r.expires_at),
         seats_text(&r.seats),
     ];
     match connection.prepare_cached(sql)?.execute(values) {

@@ -9,6 +9,7 @@ pub(crate) mod audit;
 mod batch;
 mod columns;
 mod log;
+mod payments;
 mod reader;
 mod slots;
 mod venues;

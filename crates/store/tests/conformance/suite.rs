@@ -4,6 +4,7 @@ mod accounts;
 mod batches;
 mod lists;
 mod moves;
+mod payments;
 mod places;
 mod races;
 mod seats;

@@ -1,6 +1,5 @@
 //! A venue with a store and a clock: what the tests need to tell a story in a few lines.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -149,12 +148,13 @@ impl World {
     /// Decides commands from a copy of the slot, as whoever runs the lane does.
     pub async fn decide(&self, slot: &Slot, commands: &[Command]) -> (Batch, Vec<Outcome>) {
         let mentioned: Vec<_> = commands.iter().filter_map(|command| command.action.reservation()).collect();
+        let payments = self.store.payments_about(mentioned.clone()).await.unwrap().into_iter().collect();
         let known = match mentioned[..] {
             [] => vec![],
             _ => self.store.reservations(mentioned).await.unwrap(),
         };
         let reservations = known.into_iter().map(|r| (r.id, Arc::new(r))).collect();
-        let known = Known { reservations, foregone: HashMap::new() };
+        let known = Known { reservations, payments, ..Known::default() };
         let when = When { drawn: self.now, decided: self.now };
         let decided = decide(&mut slot.clone(), &self.venue, &known, commands.iter(), when);
         let mut batch = self.empty_batch(slot);

@@ -123,6 +123,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/payments/webhook/{provider}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What a payment provider says, signed as Standard Webhooks has it. Sent again until it is heard; heard once. */
+        post: operations["webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/reservations": {
         parameters: {
             query?: never;
@@ -221,7 +238,7 @@ export interface paths {
         put?: never;
         /**
          * Pay a reservation. A payment that comes too late takes a new place if one is left, as a new reservation, and costs
-         *     nothing if not.
+         *     nothing if not. With a provider, the place is kept until the payment's deadline.
          */
         post: operations["pay"];
         delete?: never;
@@ -852,6 +869,9 @@ export interface components {
                 /** Format: int32 */
                 partySize: number;
                 payment: string;
+                providerPayment?: components["schemas"]["Payment"] | null;
+                /** @description Payments with providers, also those that bought nothing; only where one reservation is looked at. */
+                providerPayments?: components["schemas"]["Payment"][];
                 /**
                  * Format: int64
                  * @description What is still to be returned, while a refund is pending.
@@ -998,8 +1018,6 @@ export interface components {
              */
             price: number;
         };
-        /** @enum {string} */
-        Method: "points";
         /** @description A code that moves a place. */
         MoveCode: {
             /** @description Works once. Hand it on in a way that leaves no trace in logs: not in a path or a query. */
@@ -1061,10 +1079,38 @@ export interface components {
             total: components["schemas"]["Board"];
             venues: components["schemas"]["Board"][];
         };
+        /** @description A payment with a provider. */
+        Payment: {
+            /** Format: int64 */
+            amount: number;
+            /**
+             * Format: int64
+             * @description What the provider has taken, what of that it has returned, and what it is still to return.
+             */
+            amountCaptured: number;
+            /** Format: int64 */
+            amountReturned: number;
+            /** @description Where to pay; absent until the provider has said so. */
+            checkoutUrl?: string | null;
+            /** Format: date-time */
+            deadline: string;
+            id: string;
+            provider: string;
+            /** Format: int64 */
+            refundDue: number;
+            /**
+             * @description `READY`, `REQUESTED`, `PAID`, `FAILED` or `CANCELLED`.
+             * @example REQUESTED
+             */
+            status: string;
+        };
         /** @description How to pay. */
         PaymentRequest: {
-            /** @description `points`: out of the wallet. */
-            method: components["schemas"]["Method"];
+            /**
+             * @description `points`: out of the wallet. Or the name of a payment provider, who is then paid at `payment.checkoutUrl`.
+             * @example points
+             */
+            method: string;
         };
         /** @description A problem in the form of RFC 9457. */
         Problem: {
@@ -1076,6 +1122,7 @@ export interface components {
             /** @description For people, in the language of `Accept-Language` (`en`, `ko`). */
             detail: string;
             errors?: components["schemas"]["FieldError"][];
+            providerPayment?: components["schemas"]["Payment"] | null;
             /** Format: int32 */
             remaining?: number | null;
             /** Format: int32 */
@@ -1141,6 +1188,9 @@ export interface components {
             /** Format: int32 */
             partySize: number;
             payment: string;
+            providerPayment?: components["schemas"]["Payment"] | null;
+            /** @description Payments with providers, also those that bought nothing; only where one reservation is looked at. */
+            providerPayments?: components["schemas"]["Payment"][];
             /**
              * Format: int64
              * @description What is still to be returned, while a refund is pending.
@@ -1655,6 +1705,77 @@ export interface operations {
                 };
             };
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    webhook: {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": number;
+                /** @description `v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`; several with spaces between. */
+                "webhook-signature": string;
+            };
+            path: {
+                provider: string;
+            };
+            cookie?: never;
+        };
+        /** @description `{type, data: {payment, amount, refund?}}`; other types are acknowledged and ignored. */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Heard, now or before */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Send it again */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,9 +1,10 @@
-//! Lanes that several processes share over Redis.
+//! Lanes that several processes share over Redis, and the server in memory that stands for it in simulations.
 
 mod behaviour;
 mod faults;
 mod frugal;
 mod model;
+mod plain;
 mod rebirth;
 
 use std::sync::atomic::{AtomicU32, Ordering};

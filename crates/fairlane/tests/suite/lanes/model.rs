@@ -1,10 +1,12 @@
-//! Several processes do anything in any order, and every answer is that of a simple model.
+//! Several processes do anything in any order, and every answer is that of a simple model: over Redis, and over the server in
+//! memory, which is worth as much to a simulation as it does the same.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fairlane::lanes::{Drawee, Drawn, Entered, Entering, Place, Settlement};
 use testkit::RedisServer;
 
+use super::plain::Plain;
 use super::*;
 
 const PROCESSES: usize = 3;
@@ -143,8 +145,46 @@ impl Dice {
     }
 }
 
+/// Where the lanes are kept.
+enum Kept {
+    Redis(RedisServer),
+    Plain(Plain),
+}
+
+impl Kept {
+    async fn process(&self, nth: usize) -> SharedLanes {
+        match self {
+            Self::Redis(server) => process(&on(server)).await,
+            Self::Plain(plain) => plain.process(format!("p{nth}")),
+        }
+    }
+
+    fn end_lease(&self, key: &LaneKey) {
+        match self {
+            Self::Redis(server) => drop(server.command(&["DEL", "fairlane:slot:{g}:runner:a"])),
+            Self::Plain(plain) => plain.with(|server, _| server.end_lease(key)),
+        }
+    }
+
+    fn forget(&self) {
+        match self {
+            Self::Redis(server) => drop(server.command(&["FLUSHALL"])),
+            Self::Plain(plain) => plain.with(|server, _| server.clear()),
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        match self {
+            Self::Redis(server) => {
+                server.command(&["SISMEMBER", "fairlane:slot:{g}:busy", "a"]).number() == 1
+            }
+            Self::Plain(plain) => plain.with(|server, _| server.people() > 0),
+        }
+    }
+}
+
 struct Story {
-    server: RedisServer,
+    kept: Kept,
     processes: Vec<SharedLanes>,
     key: LaneKey,
     dice: Dice,
@@ -167,12 +207,12 @@ impl Story {
             90..94 => self.give_back(process).await,
             94..97 => {
                 // The runner's lease ends.
-                self.server.command(&["DEL", "fairlane:slot:{g}:runner:a"]);
+                self.kept.end_lease(&self.key);
                 self.model.runner = None;
             }
             97..99 => self.raise(process).await,
             _ => {
-                self.server.command(&["FLUSHALL"]);
+                self.kept.forget();
                 self.lost.extend(self.model.everybody().cloned());
                 let (batch, heard) = (self.model.batch + 1, self.model.heard);
                 self.model = Model { batch, heard, ..Model::default() };
@@ -338,8 +378,7 @@ impl Story {
                 }
             }
         }
-        let busy = self.server.command(&["SISMEMBER", "fairlane:slot:{g}:busy", "a"]).number() == 1;
-        assert_eq!(busy, !self.model.is_empty());
+        assert_eq!(self.kept.is_busy(), !self.model.is_empty());
         for _ in 0..4 {
             let Some(place) = self.any_place() else { return };
             let found = lanes.find(&self.key, place).await.unwrap().filter(|found| !found.left);
@@ -349,29 +388,42 @@ impl Story {
     }
 }
 
+/// Tells the story of a seed; how many places were given out in it.
+async fn tell(seed: u64, kept: Kept) -> usize {
+    let mut processes = Vec::new();
+    for nth in 0..PROCESSES {
+        processes.push(kept.process(nth).await);
+    }
+    let mut story = Story {
+        kept,
+        processes,
+        key: lane("g", "a"),
+        dice: Dice(0x9E37_79B9_7F4A_7C15 ^ seed),
+        model: Model::default(),
+        given: Vec::new(),
+        lost: Vec::new(),
+        requests: 0,
+    };
+    for step in 0..400 {
+        println!("seed {seed}, step {step}");
+        story.step().await;
+    }
+    story.given.len()
+}
+
 #[tokio::test]
 async fn whatever_processes_do_is_what_the_model_says() {
-    for seed in 1..=12_u64 {
-        let server = RedisServer::start();
-        let config = on(&server);
-        let mut processes = Vec::new();
-        for _ in 0..PROCESSES {
-            processes.push(process(&config).await);
-        }
-        let mut story = Story {
-            server,
-            processes,
-            key: lane("g", "a"),
-            dice: Dice(0x9E37_79B9_7F4A_7C15 ^ seed),
-            model: Model::default(),
-            given: Vec::new(),
-            lost: Vec::new(),
-            requests: 0,
-        };
-        for step in 0..400 {
-            println!("seed {seed}, step {step}");
-            story.step().await;
-        }
-        assert!(story.given.len() > 200, "seed {seed}: too little happened to show anything");
+    for seed in 1..=12 {
+        let given = tell(seed, Kept::Redis(RedisServer::start())).await;
+        assert!(given > 200, "seed {seed}: too little happened to show anything");
     }
+}
+
+#[tokio::test]
+async fn the_server_in_memory_does_what_the_model_says() {
+    let mut given = 0;
+    for seed in 1..=500 {
+        given += tell(seed, Kept::Plain(Plain::start())).await;
+    }
+    assert!(given > 500 * 200, "too little happened to show anything: {given}");
 }

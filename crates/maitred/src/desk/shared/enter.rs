@@ -69,6 +69,7 @@ pub(super) fn names(name: Name) -> (Option<Box<str>>, Option<Box<str>>) {
         Name::Expiry(id) => (None, Some(format!("x{id}").into())),
         Name::List(slot, person) => (None, Some(format!("w{}:{person}", slot.to_i64()).into())),
         Name::Tending(slot) => (None, Some(format!("t{}", slot.to_i64()).into())),
+        Name::News(name) => (None, Some(format!("n{name:x}").into())),
     }
 }
 

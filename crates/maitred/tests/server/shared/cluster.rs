@@ -80,6 +80,11 @@ pub struct Cluster {
 
 static ALONE: Mutex<()> = Mutex::const_new(());
 
+/// Waits until nobody else loads the machine, and keeps others from it.
+pub async fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().await
+}
+
 impl Cluster {
     /// Three servers with shared lines.
     pub async fn start() -> Self {

@@ -4,6 +4,7 @@
 //! A run in which no load flowed, or in which the fault did not strike, proves nothing and fails. After every run an
 //! auditor that knows nothing of the rules compares what the guests were told with what is stored.
 
+pub use cluster::{Cluster, MEMBERS, alone, places as room_for, slot as free_slot};
 pub use embedded::Embedded;
 pub use load::rounds;
 
