@@ -135,7 +135,9 @@ async fn look(app: &App, venue: &Venue) -> Result<Board, Problem> {
         held: 0,
         waiting: 0,
     };
-    if let (Some((from, _)), Some((_, to))) = (SlotId::day_range(venue.id, today), SlotId::day_range(venue.id, last)) {
+    if let (Some((from, _)), Some((_, to))) =
+        (SlotId::day_range(venue.id, today), SlotId::day_range(venue.id, last))
+    {
         for taken in app.store.occupancy(from, to, now).await? {
             let (sold, held) = shares(&venue.settings.inventory, &taken);
             slots.insert(taken.slot, SlotBoard { sold, held, ..blank(taken.slot) });

@@ -24,17 +24,18 @@ const GOOD_FOR: SignedDuration = SignedDuration::from_mins(10);
 const MOVE: &str = "move";
 const PASS: &str = "pass";
 
-/// What a code says: which place, until when, and for whom.
+/// What a code says: which place, until when, and for whom. Written briefly: people scan it from a screen.
 #[derive(Serialize, Deserialize)]
 struct Code {
+    #[serde(rename = "t")]
     ticket: TicketId,
-    /// Whose place it is.
-    owner: PersonId,
-    name: Arc<str>,
     /// The only one who can use it, if anybody in particular.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     to: Option<PersonId>,
+    #[serde(rename = "e")]
     exp: i64,
-    once: u64,
+    #[serde(rename = "n")]
+    once: u32,
 }
 
 /// What a token for one place says.
@@ -42,7 +43,6 @@ struct Code {
 struct Pass {
     ticket: TicketId,
     owner: PersonId,
-    name: Arc<str>,
     exp: i64,
 }
 
@@ -73,8 +73,9 @@ where
         let token = header.and_then(|value| value.split_once(' ')).map(|(_, token)| token.trim());
         let pass = token.and_then(|token| app.signer.open::<Pass>(PASS, token));
         match pass.filter(|pass| pass.exp > app.clock.now().as_second()) {
-            Some(Pass { ticket, owner, name, .. }) => {
-                Ok(Self { guest: Guest { id: owner, name }, only: Some(ticket) })
+            // Nothing is booked with it, so no name is put on anything.
+            Some(Pass { ticket, owner, .. }) => {
+                Ok(Self { guest: Guest { id: owner, name: Arc::default() }, only: Some(ticket) })
             }
             None => Ok(Self { guest: Guest::from_request_parts(parts, state).await?, only: None }),
         }
@@ -119,8 +120,7 @@ pub async fn offer(
         None => None,
     };
     let expires_at = app.clock.now().saturating_add(GOOD_FOR).unwrap_or(Timestamp::MAX);
-    let Guest { id: owner, name } = holder.guest;
-    let code = Code { ticket, owner, name, to, exp: expires_at.as_second(), once: rand::random() };
+    let code = Code { ticket, to, exp: expires_at.as_second(), once: rand::random() };
     let code = app.signer.seal(MOVE, &code);
     Ok((StatusCode::CREATED, axum::Json(MoveCode { code, expires_at })))
 }
@@ -163,14 +163,15 @@ pub async fn redeem(
 ) -> Result<axum::Json<Moved>, Problem> {
     let now = app.clock.now();
     let code = app.signer.open::<Code>(MOVE, &code).filter(|code| code.exp > now.as_second());
-    let Code { ticket, owner, name, to, once, .. } = code.ok_or_else(spent)?;
+    let Code { ticket, to, once, .. } = code.ok_or_else(spent)?;
     if let Some(to) = to
         && guest?.id != to
     {
         return Err(spent());
     }
+    let owner = tickets::owner(&app, ticket).await?.ok_or_else(spent)?;
     // Set if absent, by an owner of its own each time: the second one to come finds it set.
-    let used = app.coordination.guard(&format!("move:{once:x}"));
+    let used = app.coordination.guard(&format!("move:{ticket}:{once:x}"));
     let by = format!("{:x}", rand::random::<u64>());
     match used.claim(&by, Duration::from_secs(GOOD_FOR.as_secs().unsigned_abs())).await {
         Ok(Claim::Claimed) => {}
@@ -182,7 +183,7 @@ pub async fn redeem(
     }
     let lifetime = SignedDuration::try_from(app.token_lifetime).unwrap_or(SignedDuration::from_hours(1));
     let expires_at = now.saturating_add(lifetime).unwrap_or(Timestamp::MAX);
-    let pass = Pass { ticket, owner, name, exp: expires_at.as_second() };
+    let pass = Pass { ticket, owner, exp: expires_at.as_second() };
     let access_token = app.signer.seal(PASS, &pass);
     Ok(axum::Json(Moved { ticket: ticket.into(), access_token, expires_at }))
 }

@@ -399,7 +399,8 @@ pub async fn one(
     holder: Holder,
     Id(id): Id<ReservationId>,
 ) -> Result<axum::Json<ReservationView>, Problem> {
-    let found = app.store.reservation(id).await?.filter(|r| r.person == holder.guest.id && holder.may(r.ticket));
+    let found =
+        app.store.reservation(id).await?.filter(|r| r.person == holder.guest.id && holder.may(r.ticket));
     let reservation = found.ok_or_else(|| Problem::not_found("reservation"))?;
     let payments = app.store.payments_about(vec![id]).await?;
     Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now()).with_payments(&payments)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use booking::{Outcome, TicketId};
+use booking::{Outcome, PersonId, TicketId};
 use fairlane::lane::Position;
 use futures_util::Stream;
 use hyper::HeaderMap;
@@ -175,16 +175,27 @@ impl TicketView {
     }
 }
 
+/// Whose ticket it is, if it is anybody's.
+pub(super) async fn owner(app: &App, id: TicketId) -> Result<Option<PersonId>, Problem> {
+    whose(app.desk.find(id).await?.as_ref())
+}
+
+fn whose(found: Option<&Found>) -> Result<Option<PersonId>, Problem> {
+    match found {
+        Some(Found::InMemory(ticket)) => Ok(Some(ticket.command.person)),
+        Some(Found::InLog(logged)) => Ok(Some(logged.decision.person)),
+        Some(Found::Unknown) => Err(Problem::unavailable()),
+        None => Ok(None),
+    }
+}
+
 /// A ticket of this person; of anybody else there is none.
 pub(super) async fn own(app: &App, holder: &Holder, id: TicketId) -> Result<Found, Problem> {
     let found = app.desk.find(id).await?;
-    let owner = match &found {
-        Some(Found::InMemory(ticket)) => Some(ticket.command.person),
-        Some(Found::InLog(logged)) => Some(logged.decision.person),
-        Some(Found::Unknown) => return Err(Problem::unavailable()),
-        None => None,
-    };
-    found.filter(|_| owner == Some(holder.guest.id) && holder.may(id)).ok_or_else(|| Problem::not_found("ticket"))
+    let owner = whose(found.as_ref())?;
+    found
+        .filter(|_| owner == Some(holder.guest.id) && holder.may(id))
+        .ok_or_else(|| Problem::not_found("ticket"))
 }
 
 async fn view(app: &App, found: Found, language: Language) -> Result<TicketView, Problem> {

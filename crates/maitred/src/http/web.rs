@@ -53,9 +53,9 @@ fn front(headers: &HeaderMap) -> Response {
 
 /// Whether somebody opens an address in a browser, rather than a program asking for a file.
 fn is_page(path: &str, headers: &HeaderMap) -> bool {
-    let of_app = !OTHERS.iter().any(|other| {
-        path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
+    let of_app = !OTHERS
+        .iter()
+        .any(|other| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
     let wants_page =
         headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|a| a.contains("text/html"));
     let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
