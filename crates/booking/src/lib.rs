@@ -12,6 +12,7 @@ pub mod money;
 pub mod names;
 pub mod policy;
 pub mod reservation;
+pub mod room;
 pub mod slot;
 pub mod venue;
 pub mod wallet;

@@ -5,4 +5,5 @@
 mod between_processes;
 mod changes_and_money;
 mod properties;
+mod rooms;
 mod world;
