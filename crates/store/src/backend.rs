@@ -6,6 +6,7 @@
 
 use std::pin::Pin;
 
+use booking::room::{Opening, OpeningId, Room, Terms, Token};
 use booking::venue::{MenuItem, Settings};
 use booking::{PersonId, Reservation, ReservationId, Slot, SlotId, TicketId, Venue, VenueId, Won};
 use jiff::Timestamp;
@@ -14,7 +15,8 @@ use jiff::civil::Date;
 use crate::error::{CommitError, Error};
 use crate::postgres::Postgres;
 use crate::records::{
-    Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey,
+    Account, AccountError, Batch, Charge, ChargeError, Entry, Logged, NewOpening, Occupancy, Overdue, Page, RequestKey,
+    RoomBatch,
 };
 use crate::sqlite::Sqlite;
 #[cfg(feature = "controls")]
@@ -99,10 +101,35 @@ offered! {
 
     /// What a person's wallet holds.
     fn balance(person: PersonId) -> Result<Won, Error>;
-    /// Puts points into a wallet; with a key, once.
-    fn charge(person: PersonId, amount: Won, key: Option<String>, at: Timestamp) -> Result<Entry, ChargeError>;
+    /// Puts points into wallets, in one transaction, each charge as far as its wallet bears it; with a key, once. What came
+    /// of each.
+    fn charge_all(charges: Vec<Charge>) -> Result<Vec<Result<Entry, ChargeError>>, Error>;
     /// A wallet's movements, newest first, from before the cursor.
     fn wallet_entries(person: PersonId, before: Option<i64>, limit: u32) -> Result<Page<Entry>, Error>;
+
+    /// The opening of a venue that counts, if it has one.
+    fn opening(venue: VenueId) -> Result<Option<Opening>, Error>;
+    /// Begins a new opening, with numbers of its own, in place of the one before; the room stays as it is.
+    fn add_opening(venue: VenueId, opening: NewOpening) -> Result<Opening, Error>;
+    /// Sets how a venue's room is run; begins `otherwise` where there is no opening.
+    fn set_room(venue: VenueId, terms: Terms, otherwise: NewOpening) -> Result<Opening, Error>;
+    /// The waiting room of a venue, with the latest tokens of these people.
+    fn room(venue: VenueId, people: Vec<PersonId>) -> Result<Option<Room>, Error>;
+    /// Stores a batch if the opening is as it was when it was decided.
+    fn commit_room(batch: RoomBatch) -> Result<(), CommitError>;
+    /// Gives numbers to the next of those who came before an opening that is due, `limit` at most, if it is at this
+    /// version; whether all have one now.
+    fn open_room(opening: OpeningId, version: u64, at: Timestamp, limit: u32) -> Result<bool, CommitError>;
+    /// Who left a room before being let in: their numbers, above the highest that was, in order.
+    fn left_waiting(opening: OpeningId) -> Result<Vec<u64>, Error>;
+    /// A person's latest token.
+    fn token(opening: OpeningId, person: PersonId) -> Result<Option<Token>, Error>;
+    /// Notes that somebody inside has been seen; whether they are inside.
+    fn seen(token: Token, at: Timestamp) -> Result<bool, Error>;
+    /// Venues in whose rooms something is to be done at `now`: an opening is due, somebody is out of time, or there is room.
+    fn due_rooms(now: Timestamp, limit: u32) -> Result<Vec<VenueId>, Error>;
+    /// Who was drawn, by number, from after this one.
+    fn drawn(opening: OpeningId, after: u64, limit: u32) -> Result<Vec<(u64, PersonId)>, Error>;
 
     /// All venues.
     fn venues() -> Result<Vec<Venue>, Error>;

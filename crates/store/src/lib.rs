@@ -23,7 +23,8 @@ pub use audit::snapshot;
 pub use backend::{Answer, Backend};
 pub use error::{CommitError, Error};
 pub use records::{
-    Account, AccountError, Batch, ChargeError, Entry, Logged, Occupancy, Overdue, Page, RequestKey, StoredKey,
+    Account, AccountError, Batch, Charge, ChargeError, Entry, Logged, NewOpening, Occupancy, Overdue, Page, RequestKey,
+    RoomBatch, StoredKey,
 };
 #[cfg(feature = "controls")]
 pub use store::Controls;

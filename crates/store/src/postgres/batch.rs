@@ -1,6 +1,6 @@
 //! Storing a batch: the condition, what frees, what takes, the money, the log; all of it or nothing, in one exchange.
 //!
-//! Locks are taken in one order by everybody: the venue (shared), then slots by id, then wallets by person.
+//! Locks are taken in one order by everybody: the venue (shared), then slots by id, then wallets by person, then tokens.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,6 +8,7 @@ use booking::{Change, Movement, TicketId};
 
 use super::Postgres;
 use super::columns::{Wide, id_in, text, version};
+use super::rooms::FINISH;
 use super::session::Step;
 use super::takes::Takes;
 use super::venues::{TOGETHER, number};
@@ -38,7 +39,7 @@ const CHANGE: &str = "WITH changed AS (UPDATE reservation r SET slot_id = c.slot
      SELECT CASE WHEN (SELECT count(*) FROM changed) = cardinality($1) THEN 0 ELSE refuse($12) END";
 const LEAVE_TABLES: &str = "UPDATE reservation SET table_no = NULL WHERE id = ANY ($1::uuid[])";
 const BUMP: &str = "UPDATE slot SET version = version + 1 WHERE id = ANY ($1::bigint[])";
-const LOCK_WALLETS: &str = "SELECT FROM wallet WHERE person = ANY ($1::uuid[]) ORDER BY person FOR UPDATE";
+pub(super) const LOCK_WALLETS: &str = "SELECT FROM wallet WHERE person = ANY ($1::uuid[]) ORDER BY person FOR UPDATE";
 /// Each movement with what the wallet holds after it; the first that it cannot bear is named.
 const ENTER: &str = "INSERT INTO wallet_entry (person, amount, balance, kind, reservation, at) \
      SELECT person, amount, CASE WHEN balance >= 0 THEN balance ELSE refuse($6, ticket) END, kind, reservation, $7::bigint \
@@ -106,6 +107,10 @@ impl Postgres {
         takes.push_to(&mut steps);
         let money = Money::of(&batch.changes.movements);
         money.push_to(&mut steps, &at);
+        let payers: Vec<_> = batch.payers().into_iter().map(|payer| Wide(payer.0)).collect();
+        if !payers.is_empty() {
+            steps.push(Step::new(FINISH, &[&venue, &payers, &at]));
+        }
         let keys = Keys::of(&batch.keys);
         keys.push_to(&mut steps, &at);
 

@@ -12,6 +12,7 @@ mod connect;
 mod log;
 mod migrate;
 mod options;
+mod rooms;
 mod secret;
 mod session;
 mod slots;

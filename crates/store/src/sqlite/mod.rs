@@ -10,6 +10,7 @@ mod batch;
 mod columns;
 mod log;
 mod reader;
+mod rooms;
 mod slots;
 mod venues;
 mod wallet;

@@ -6,6 +6,7 @@ mod lists;
 mod moves;
 mod places;
 mod races;
+mod rooms;
 mod tickets;
 mod venues;
 mod wallets;
