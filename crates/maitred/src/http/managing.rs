@@ -9,11 +9,13 @@ use axum::response::{IntoResponse, Response};
 use booking::policy::CancelledBy;
 use booking::venue::MAX_PARTY;
 use booking::{Action, Outcome, Refusal, Reservation, ReservationId, SlotId, Status, TicketId, Verdict};
+use hyper::HeaderMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::App;
 use super::extract::{Guest, Id, Json, Nothing};
+use super::gate;
 use super::language::{self, Language};
 use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::{in_line, slot, turned, venue};
@@ -75,17 +77,22 @@ impl IntoResponse for Managed {
 }
 
 /// Does something about a reservation, in the lane of the slot where it is wanted. A reservation that has moved, run out
-/// or has something else done about it in the meantime is looked at again.
+/// or has something else done about it in the meantime is looked at again. What is gated needs a token where the venue has a
+/// waiting room.
 async fn manage(
     app: &App,
     guest: &Guest,
     id: ReservationId,
     role: Role,
+    gated: Option<&HeaderMap>,
     wanted: impl Fn(&Reservation, CancelledBy) -> (SlotId, Action),
 ) -> Result<Managed, Problem> {
     let mut last = Problem::unavailable();
     for _ in 0..FOLLOW {
         let (reservation, by) = find(app, guest, id, role).await?;
+        if let Some(headers) = gated {
+            gate::pass_again(app, guest, reservation.slot.venue(), headers).await?;
+        }
         let (slot, action) = wanted(&reservation, by);
         let verdict = action.verdict();
         let ticket = match app.admission.manage(slot, guest.id, action).await {
@@ -155,9 +162,10 @@ pub async fn pay(
     State(app): State<Arc<App>>,
     guest: Guest,
     Id(id): Id<ReservationId>,
+    headers: HeaderMap,
     Json { .. }: Json<PaymentRequest>,
 ) -> Answered {
-    let managed = manage(&app, &guest, id, Role::Guest, |reservation, _| {
+    let managed = manage(&app, &guest, id, Role::Guest, Some(&headers), |reservation, _| {
         let now = app.clock.now();
         let late = reservation.status() == Status::Expired || reservation.has_expired(now);
         let action = match late {
@@ -166,7 +174,12 @@ pub async fn pay(
         };
         (reservation.slot, action)
     });
-    Ok(managed.await?.into_response())
+    let managed = managed.await?;
+    if let Managed::Done(paid) = &managed {
+        // Whoever has paid is done in the waiting room: the next is let in.
+        app.rooms.left(paid.slot.venue());
+    }
+    Ok(managed.into_response())
 }
 
 /// Cancel a reservation: by its guest, with a refund by how early it is; by the venue's staff, with all of it.
@@ -178,7 +191,7 @@ pub async fn cancel(
     Id(id): Id<ReservationId>,
     Nothing: Nothing,
 ) -> Answered {
-    let managed = manage(&app, &guest, id, Role::GuestOrStaff, |reservation, by| {
+    let managed = manage(&app, &guest, id, Role::GuestOrStaff, None, |reservation, by| {
         (reservation.slot, Action::Cancel { reservation: id, by })
     });
     Ok(managed.await?.into_response())
@@ -202,6 +215,7 @@ pub async fn change(
     State(app): State<Arc<App>>,
     guest: Guest,
     Id(id): Id<ReservationId>,
+    headers: HeaderMap,
     Json { value: request, .. }: Json<ChangeRequest>,
 ) -> Answered {
     if request.party_size.is_none() && request.date.is_none() && request.time.is_none() {
@@ -218,7 +232,7 @@ pub async fn change(
     let day = request.date.unwrap_or_else(|| reservation.slot.date().to_string());
     let time = request.time.unwrap_or_else(|| booking::venue::StartTime(reservation.slot.time()).to_string());
     let target = slot(&app, &venue, &day, &time).map_err(Problem::invalid)?;
-    let managed = manage(&app, &guest, id, Role::Guest, |now, _| {
+    let managed = manage(&app, &guest, id, Role::Guest, Some(&headers), |now, _| {
         let party = request.party_size.unwrap_or(now.party);
         let action = match now.slot == target {
             true => Action::Change { reservation: id, party },
@@ -239,7 +253,7 @@ pub async fn complete(
     Nothing: Nothing,
 ) -> Answered {
     let wanted = |r: &Reservation, _| (r.slot, Action::Complete { reservation: id });
-    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
+    Ok(manage(&app, &guest, id, Role::Staff, None, wanted).await?.into_response())
 }
 
 /// The guests did not come.
@@ -252,7 +266,7 @@ pub async fn no_show(
     Nothing: Nothing,
 ) -> Answered {
     let wanted = |r: &Reservation, _| (r.slot, Action::NoShow { reservation: id });
-    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
+    Ok(manage(&app, &guest, id, Role::Staff, None, wanted).await?.into_response())
 }
 
 /// Hand out a refund that waits for the staff.
@@ -265,5 +279,5 @@ pub async fn refund(
     Nothing: Nothing,
 ) -> Answered {
     let wanted = |r: &Reservation, _| (r.slot, Action::Refund { reservation: id });
-    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
+    Ok(manage(&app, &guest, id, Role::Staff, None, wanted).await?.into_response())
 }

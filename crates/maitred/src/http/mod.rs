@@ -4,11 +4,14 @@ mod accounts;
 mod availability;
 mod docs;
 mod extract;
+mod gate;
 mod health;
 mod language;
 mod managing;
 mod observe;
+mod openings;
 mod problem;
+mod queue_tokens;
 mod reservations;
 mod server;
 mod staff;
@@ -32,9 +35,11 @@ use utoipa_axum::routes;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
+use crate::keyring::Keyring;
 use crate::passwords::Passwords;
-use crate::signing::Signer;
+use crate::rooms::WaitingRooms;
 use crate::venues::Venues;
+use crate::wallets::Wallets;
 use docs::Bearer;
 use problem::{Code, Problem};
 
@@ -50,10 +55,14 @@ pub struct App {
     pub desk: Arc<Desk>,
     /// The venues as last seen.
     pub venues: Arc<Venues>,
+    /// Where wallets are charged.
+    pub wallets: Arc<Wallets>,
+    /// Who waits in front of a sale.
+    pub rooms: Arc<WaitingRooms>,
     /// The time.
     pub clock: Clock,
-    /// Signs and verifies access tokens.
-    pub signer: Signer,
+    /// Signs and verifies tokens.
+    pub signer: Keyring,
     /// Hashes passwords.
     pub passwords: Passwords,
     /// How long an access token is good.
@@ -66,9 +75,9 @@ pub struct App {
 
 impl App {
     /// What the sweeps go through.
-    pub fn rooms(&self) -> crate::sweeps::Rooms<'_> {
-        let Self { store, admission, desk, clock, stopping, .. } = self;
-        crate::sweeps::Rooms { store, admission, desk, clock, stopping }
+    pub fn swept(&self) -> crate::sweeps::Swept<'_> {
+        let Self { store, admission, desk, rooms, clock, stopping, .. } = self;
+        crate::sweeps::Swept { store, admission, desk, rooms, clock, stopping }
     }
 }
 
@@ -94,6 +103,12 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(venues::menu, staff::set_menu))
         .routes(routes!(staff::set_tables))
         .routes(routes!(staff::reservations))
+        .routes(routes!(openings::set_opening))
+        .routes(routes!(openings::set_waiting_room))
+        .routes(routes!(openings::draw))
+        .routes(routes!(queue_tokens::ask))
+        .routes(routes!(queue_tokens::current, queue_tokens::leave))
+        .routes(routes!(queue_tokens::events))
         .routes(routes!(availability::day))
         .routes(routes!(availability::dates))
         .routes(routes!(reservations::book, reservations::own))

@@ -7,14 +7,20 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use booking::TicketId;
+use booking::room::Token;
 use hyper::StatusCode;
 use hyper::header::RETRY_AFTER;
+use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::language::Language;
+use super::queue_tokens::standing;
 use super::tickets::TicketRef;
+use crate::counter::Unserved;
+use crate::desk::Turned;
+use crate::rooms::Unheard;
 
 macro_rules! codes {
     ($($variant:ident $code:literal $status:ident $title:literal,)*) => {
@@ -53,6 +59,9 @@ codes! {
     AlreadyBooked "already-booked" CONFLICT "Already booked",
     NotEnoughPlaces "not-enough-places" CONFLICT "Not enough places",
     TableUnavailable "table-unavailable" CONFLICT "No table available",
+    TokenAlreadyIssued "token-already-issued" CONFLICT "A token has been issued already",
+    QueueTokenRequired "queue-token-required" FORBIDDEN "A token that is inside is required",
+    NotOpen "not-open" FORBIDDEN "Not open yet",
     IllegalTransition "illegal-transition" CONFLICT "Not possible in this state",
     InsufficientPoints "insufficient-points" CONFLICT "Not enough points",
     PaymentInProgress "payment-in-progress" CONFLICT "A payment is in progress",
@@ -104,13 +113,26 @@ pub struct Problem {
     pub ticket: Option<TicketId>,
     /// When to come back, in seconds.
     pub retry_after: Option<u64>,
+    /// When the sale opens.
+    pub opens_at: Option<Timestamp>,
+    /// The place in the waiting room that this is about.
+    pub queue: Option<QueuePlace>,
 }
 
 impl Problem {
     /// A problem with nothing more to say.
     pub fn new(code: Code, en: impl Into<Cow<'static, str>>, ko: impl Into<Cow<'static, str>>) -> Self {
         let detail = Sentence::new(en, ko);
-        Self { code, detail, errors: Vec::new(), remaining: None, ticket: None, retry_after: None }
+        Self {
+            code,
+            detail,
+            errors: Vec::new(),
+            remaining: None,
+            ticket: None,
+            retry_after: None,
+            opens_at: None,
+            queue: None,
+        }
     }
 
     /// Fields of the request that are wrong.
@@ -182,6 +204,12 @@ impl Problem {
         self
     }
 
+    /// The same, about this place in a waiting room.
+    pub fn standing(mut self, token: &Token, ahead: Option<u64>) -> Self {
+        self.queue = Some(QueuePlace { number: token.number, state: standing(token.state), ahead });
+        self
+    }
+
     /// As it is written on the wire.
     pub fn body(&self, language: Language) -> ProblemBody {
         ProblemBody {
@@ -196,6 +224,8 @@ impl Problem {
             errors: self.errors.clone(),
             remaining: self.remaining,
             ticket: self.ticket.map(TicketRef::from),
+            opens_at: self.opens_at,
+            queue: self.queue,
         }
     }
 }
@@ -235,6 +265,20 @@ pub struct ProblemBody {
     remaining: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<TicketRef>,
+    #[serde(rename = "opensAt", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    opens_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<QueuePlace>,
+}
+
+/// A place in a waiting room, briefly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct QueuePlace {
+    number: Option<u64>,
+    /// `waiting`, `inside`, `done`, `left` or `lapsed`.
+    state: &'static str,
+    ahead: Option<u64>,
 }
 
 impl ProblemBody {
@@ -252,6 +296,25 @@ impl IntoResponse for Problem {
         }
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl From<Unserved> for Problem {
+    fn from(unserved: Unserved) -> Self {
+        match unserved {
+            Unserved::Line(refused) => super::reservations::turned(Turned::Line(refused)),
+            Unserved::Died => Self::internal(),
+        }
+    }
+}
+
+impl From<Unheard> for Problem {
+    fn from(unheard: Unheard) -> Self {
+        match unheard {
+            Unheard::NoRoom => Self::not_found("waiting room"),
+            Unheard::Unserved(unserved) => unserved.into(),
+            Unheard::Store(error) => error.into(),
+        }
     }
 }
 

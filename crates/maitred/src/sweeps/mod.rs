@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
+use crate::rooms::WaitingRooms;
 
 const PERIOD: Duration = Duration::from_secs(1);
 /// Every so many periods, the clock is set right.
@@ -25,13 +26,15 @@ const KEY_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// What is swept.
 #[derive(Clone, Copy)]
-pub struct Rooms<'a> {
+pub struct Swept<'a> {
     /// Holds and keys.
     pub store: &'a Store,
     /// Through which holds are ended.
     pub admission: &'a Admission,
     /// Lanes and answers.
     pub desk: &'a Desk,
+    /// Who waits to be let in, and who is idle inside.
+    pub rooms: &'a WaitingRooms,
     /// The time.
     pub clock: &'a Clock,
     /// Ends the sweeping.
@@ -39,52 +42,54 @@ pub struct Rooms<'a> {
 }
 
 /// Sweeps until the server stops; `also` is done once in a while.
-pub async fn run(rooms: Rooms<'_>, also: impl Fn()) {
+pub async fn run(swept: Swept<'_>, also: impl Fn()) {
     for round in 0u32.. {
         tokio::select! {
             biased;
-            () = rooms.stopping.cancelled() => return,
+            () = swept.stopping.cancelled() => return,
             () = tokio::time::sleep(PERIOD) => {}
         }
-        if let Err(error) = sweep(rooms, round, &also).await {
+        if let Err(error) = sweep(swept, round, &also).await {
             tracing::warn!(%error, "a sweep was cut short; the next one goes on");
         }
     }
 }
 
-async fn sweep(rooms: Rooms<'_>, round: u32, also: &impl Fn()) -> Result<(), Error> {
+async fn sweep(swept: Swept<'_>, round: u32, also: &impl Fn()) -> Result<(), Error> {
     if round.is_multiple_of(OFTEN) {
-        rooms.clock.follow(rooms.store).await?;
+        swept.clock.follow(swept.store).await?;
     }
-    expire_holds(rooms).await?;
+    expire_holds(swept).await?;
+    swept.rooms.sweep(BOUND).await?;
     if round.is_multiple_of(SELDOM) {
-        forget_keys(rooms).await?;
-        rooms.admission.tidy();
+        forget_keys(swept).await?;
+        swept.admission.tidy();
+        swept.rooms.tidy();
         let before_yesterday =
-            rooms.clock.now().saturating_sub(SignedDuration::from_hours(48)).unwrap_or_default();
+            swept.clock.now().saturating_sub(SignedDuration::from_hours(48)).unwrap_or_default();
         let before_yesterday = jiff::tz::TimeZone::UTC.to_datetime(before_yesterday).date();
-        rooms.desk.tidy(|slot| slot.date() < before_yesterday);
+        swept.desk.tidy(|slot| slot.date() < before_yesterday);
         also();
     }
     Ok(())
 }
 
 /// Writes down which holds have expired, in their slots' lanes like everything else.
-async fn expire_holds(rooms: Rooms<'_>) -> Result<(), Error> {
-    if rooms.desk.is_in_trouble() {
+async fn expire_holds(swept: Swept<'_>) -> Result<(), Error> {
+    if swept.desk.is_in_trouble() {
         return Ok(());
     }
-    let overdue = rooms.store.overdue(rooms.clock.now(), BOUND).await?;
+    let overdue = swept.store.overdue(swept.clock.now(), BOUND).await?;
     // All are in line before any is waited for, so that one batch takes them together; the next sweep begins when they
     // are done, so that none is entered twice.
-    let entering = overdue.into_iter().map(|hold| rooms.admission.expire(hold));
+    let entering = overdue.into_iter().map(|hold| swept.admission.expire(hold));
     let tickets = futures_util::future::join_all(entering).await;
     // What another process tidies up already is left to it.
     let tickets: Vec<_> = tickets.into_iter().flatten().collect();
     for ticket in tickets {
         tokio::select! {
             biased;
-            () = rooms.stopping.cancelled() => return Ok(()),
+            () = swept.stopping.cancelled() => return Ok(()),
             _ = ticket.wait(LONG) => {}
         }
     }
@@ -92,8 +97,8 @@ async fn expire_holds(rooms: Rooms<'_>) -> Result<(), Error> {
 }
 
 /// Forgets old keys, a bounded number at a time, until none are left.
-async fn forget_keys(rooms: Rooms<'_>) -> Result<(), Error> {
-    let before = rooms.clock.now().saturating_sub(KEY_AGE).unwrap_or_default();
-    while rooms.store.forget_keys(before, BOUND).await? == BOUND as usize && !rooms.stopping.is_cancelled() {}
+async fn forget_keys(swept: Swept<'_>) -> Result<(), Error> {
+    let before = swept.clock.now().saturating_sub(KEY_AGE).unwrap_or_default();
+    while swept.store.forget_keys(before, BOUND).await? == BOUND as usize && !swept.stopping.is_cancelled() {}
     Ok(())
 }
