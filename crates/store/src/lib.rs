@@ -16,7 +16,7 @@ mod records;
 mod sqlite;
 mod store;
 
-pub use audit::audit;
+pub use audit::{Drawn, audit, audit_draws};
 #[cfg(feature = "controls")]
 pub use audit::snapshot;
 #[cfg(feature = "simulation")]
