@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use booking::room::{Opening, OpeningId, Room, Terms, Token};
 use booking::venue::{MenuItem, Settings};
 use booking::wallet::{EntryKind, MAX_BALANCE};
 use booking::{
@@ -12,12 +13,13 @@ use booking::{
 use jiff::Timestamp;
 use jiff::civil::Date;
 use store::{
-    Account, AccountError, Answer, Backend, Batch, ChargeError, CommitError, Entry, Error, Logged, Occupancy,
-    Overdue, Page, RequestKey,
+    Account, AccountError, Answer, Backend, Batch, Charge, ChargeError, CommitError, Entry, Error, Logged,
+    NewOpening, Occupancy, Overdue, Page, RequestKey, RoomBatch,
 };
 
 use crate::auditor::{Committed, Line, Movement, Row};
 use crate::hub::{Hub, Shared, To, call};
+use crate::rooms::Rooms;
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -34,6 +36,7 @@ pub struct Rows {
     keys: BTreeMap<(u128, String), (RequestKey, i64)>,
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
+    rooms: Rooms,
 }
 
 fn millis(at: Timestamp) -> i64 {
@@ -183,6 +186,9 @@ impl Rows {
                 balance,
             });
         }
+        for payer in batch.payers() {
+            self.rooms.finish(batch.slot.venue(), payer);
+        }
         for key in &batch.keys {
             let name = (key.person.0, key.key.clone());
             if self.keys.contains_key(&name) {
@@ -247,6 +253,7 @@ impl Rows {
                 .collect(),
             balances: people.map(|person| (person, self.balances.get(&person).copied())).collect(),
             entries: self.entries.len(),
+            rooms: self.rooms.clone(),
             keys: keys.map(|key| (key.clone(), self.keys.get(&key).copied())).collect(),
         }
     }
@@ -273,6 +280,7 @@ impl Rows {
         restore(&mut self.balances, undo.balances);
         restore(&mut self.keys, undo.keys);
         self.entries.truncate(undo.entries);
+        self.rooms = undo.rooms;
     }
 
     fn enter(
@@ -329,6 +337,7 @@ struct Undo {
     tickets: Vec<(u128, Option<u128>)>,
     balances: Vec<(u128, Option<i64>)>,
     entries: usize,
+    rooms: Rooms,
     keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
 }
 
@@ -463,21 +472,81 @@ impl Backend for Truth {
         self.ask(move |hub| Ok(Won(hub.rows.balances.get(&person.0).copied().unwrap_or(0))))
     }
 
-    fn charge(
+    fn charge_all(
         &self,
-        person: PersonId,
-        amount: Won,
-        key: Option<String>,
-        at: Timestamp,
-    ) -> Answer<'_, Result<Entry, ChargeError>> {
+        charges: Vec<Charge>,
+    ) -> Answer<'_, Result<Vec<Result<Entry, ChargeError>>, Error>> {
         self.ask(move |hub| {
-            let known = hub.rows.entries.len();
-            let charged = hub.rows.charge(person, amount, key.clone(), at);
-            if hub.rows.entries.len() > known {
-                hub.auditor.charged(person.0, amount.0, key.clone());
-            }
-            charged
+            let charge = |Charge { person, amount, key, at }: &Charge| {
+                let known = hub.rows.entries.len();
+                let charged = hub.rows.charge(*person, *amount, key.clone(), *at);
+                if hub.rows.entries.len() > known {
+                    hub.auditor.charged(person.0, amount.0, key.clone());
+                }
+                charged
+            };
+            Ok(charges.iter().map(charge).collect())
         })
+    }
+
+    fn opening(&self, venue: VenueId) -> Answer<'_, Result<Option<Opening>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.newest(venue).cloned()))
+    }
+
+    fn add_opening(&self, venue: VenueId, new: NewOpening) -> Answer<'_, Result<Opening, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.add(venue, new.clone())))
+    }
+
+    fn set_room(
+        &self,
+        venue: VenueId,
+        terms: Terms,
+        otherwise: NewOpening,
+    ) -> Answer<'_, Result<Opening, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.set_terms(venue, terms, otherwise.clone())))
+    }
+
+    fn room(&self, venue: VenueId, people: Vec<PersonId>) -> Answer<'_, Result<Option<Room>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.room(venue, &people)))
+    }
+
+    fn commit_room(&self, batch: RoomBatch) -> Answer<'_, Result<(), CommitError>> {
+        self.ask(move |hub| hub.rows.rooms.commit(&batch))
+    }
+
+    fn open_room(
+        &self,
+        opening: OpeningId,
+        version: u64,
+        _: Timestamp,
+        limit: u32,
+    ) -> Answer<'_, Result<bool, CommitError>> {
+        self.ask(move |hub| hub.rows.rooms.open(opening, version, limit))
+    }
+
+    fn left_waiting(&self, opening: OpeningId) -> Answer<'_, Result<Vec<u64>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.left(opening)))
+    }
+
+    fn token(&self, opening: OpeningId, person: PersonId) -> Answer<'_, Result<Option<Token>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.latest(opening, person)))
+    }
+
+    fn seen(&self, token: Token, at: Timestamp) -> Answer<'_, Result<bool, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.seen(&token, at)))
+    }
+
+    fn due_rooms(&self, now: Timestamp, _: u32) -> Answer<'_, Result<Vec<VenueId>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.due(now)))
+    }
+
+    fn drawn(
+        &self,
+        opening: OpeningId,
+        after: u64,
+        limit: u32,
+    ) -> Answer<'_, Result<Vec<(u64, PersonId)>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.drawn(opening, after, limit)))
     }
 
     fn wallet_entries(

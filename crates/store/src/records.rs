@@ -47,7 +47,7 @@ impl Batch {
     }
 
     /// Who has paid, and so is done in the waiting room: whoever has something confirmed that was not merely changed.
-    pub(crate) fn payers(&self) -> Vec<PersonId> {
+    pub fn payers(&self) -> Vec<PersonId> {
         let altered = |decision: &&Decision| matches!(decision.verdict, Verdict::Change | Verdict::Move);
         let altered: HashSet<_> =
             self.decisions.iter().filter(altered).filter_map(|decision| decision.reservation).collect();

@@ -126,11 +126,23 @@ async fn room(app: &App, id: VenueId) -> Result<Arc<View>, Problem> {
     view.filter(|view| view.opening.terms.enabled).ok_or_else(|| Problem::not_found("waiting room"))
 }
 
+/// What a guest sees of a place just changed, in a room that another process may have opened a moment ago.
+async fn seen(app: &App, id: VenueId, token: &Token) -> Result<Arc<View>, Problem> {
+    match room(app, id).await {
+        Ok(view) if view.opening.id == token.opening => Ok(view),
+        _ => app.rooms.recent(id).await?.ok_or_else(|| Problem::not_found("waiting room")),
+    }
+}
+
 /// A guest's place, with the room that it is in.
 async fn place(app: &App, guest: &Guest, id: VenueId) -> Result<(Arc<View>, Token), Problem> {
     let view = room(app, id).await?;
-    let token = app.rooms.token(&view, guest.id).await?;
-    let token = token.ok_or_else(|| Problem::not_found("token; ask for one with POST"))?;
+    if let Some(token) = app.rooms.token(&view, guest.id).await? {
+        return Ok((view, token));
+    }
+    let missing = || Problem::not_found("token; ask for one with POST");
+    let view = app.rooms.recent(id).await?.ok_or_else(missing)?;
+    let token = app.rooms.token(&view, guest.id).await?.ok_or_else(missing)?;
     Ok((view, token))
 }
 
@@ -147,11 +159,11 @@ pub async fn ask(
     venue(&app, id).await?;
     match app.rooms.enter(id, guest.id).await? {
         Answer::Issued(token) => {
-            let view = room(&app, id).await?;
+            let view = seen(&app, id, &token).await?;
             Ok((StatusCode::CREATED, axum::Json(QueueTokenView::of(&app, id, &view, &token))))
         }
         Answer::AlreadyIssued(token) => {
-            let view = room(&app, id).await?;
+            let view = seen(&app, id, &token).await?;
             Err(language::already_issued(&token).standing(&token, ahead(&view, &token)))
         }
         _ => Err(Problem::internal()),
@@ -181,7 +193,7 @@ pub async fn leave(
     venue(&app, id).await?;
     match app.rooms.leave(id, guest.id).await? {
         Answer::Left(token) => {
-            let view = room(&app, id).await?;
+            let view = seen(&app, id, &token).await?;
             Ok(axum::Json(QueueTokenView::of(&app, id, &view, &token)))
         }
         _ => Err(Problem::not_found("live token")),

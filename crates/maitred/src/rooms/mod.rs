@@ -97,6 +97,11 @@ impl WaitingRooms {
         Ok(view)
     }
 
+    /// The same as of the last instants: for whoever knows of something that the view does not show.
+    pub async fn recent(&self, venue: VenueId) -> Result<Option<Arc<View>>, Error> {
+        self.views.recent(venue).await
+    }
+
     /// The same as the store has it now.
     pub async fn refresh(&self, venue: VenueId) -> Result<Option<Arc<View>>, Error> {
         self.views.refresh(venue).await

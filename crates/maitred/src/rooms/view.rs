@@ -15,6 +15,8 @@ use tokio::time::Instant;
 
 /// A copy younger than this is good as it is; an older one is read again by one of those who use it.
 const FRESH: Duration = Duration::from_millis(500);
+/// A copy younger than this is good even for whoever knows of something that it does not show.
+const RECENT: Duration = Duration::from_millis(100);
 /// A copy older than this is not used while a newer one can be had: another process may have changed the room.
 const OLD: Duration = Duration::from_secs(2);
 /// How much of the newest measurement goes into the pace.
@@ -149,6 +151,11 @@ impl Views {
             Some((view, _)) => Ok(self.read(venue, &known, FRESH).await.unwrap_or(view)),
             None => self.read(venue, &known, FRESH).await,
         }
+    }
+
+    /// The room as of the last instants.
+    pub(super) async fn recent(&self, venue: VenueId) -> Result<Option<Arc<View>>, Error> {
+        self.read(venue, &self.known(venue), RECENT).await
     }
 
     /// The room as the store has it now.

@@ -1,6 +1,7 @@
 //! A small HTTP client that speaks JSON and keeps connections alive.
 
 use std::error::Error;
+use std::time::Duration;
 
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -64,7 +65,10 @@ impl Answer {
 
 impl Client {
     pub fn new(base: impl Into<String>) -> Self {
-        Self { pool: Pool::builder(TokioExecutor::new()).build_http(), base: base.into() }
+        // The server hangs up on whoever says nothing for ten seconds; nobody should speak just then.
+        let mut pool = Pool::builder(TokioExecutor::new());
+        let pool = pool.pool_idle_timeout(Duration::from_secs(5)).build_http();
+        Self { pool, base: base.into() }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {

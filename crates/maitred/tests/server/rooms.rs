@@ -196,7 +196,7 @@ async fn a_sale_opens_by_arrival(house: House) {
     let opens_at = Timestamp::now() + SignedDuration::from_secs(5);
     let opening = json!({"opensAt": opens_at.to_string(), "order": "arrival"});
     staff.put(&format!("/api/venues/{venue}/opening"), opening).await.expect(200);
-    house.until_known(&venue, |opening| opening["opened"] == false).await;
+    house.until_known(&venue, |opening| opening["opensAt"].as_str() > Some(&Timestamp::now().to_string())).await;
     let guests = house.guests(8);
     for (n, guest) in guests[..6].iter().enumerate() {
         let told = guest.ask_for_token(&venue).await.expect(201).json();
