@@ -472,10 +472,7 @@ impl Backend for Truth {
         self.ask(move |hub| Ok(Won(hub.rows.balances.get(&person.0).copied().unwrap_or(0))))
     }
 
-    fn charge_all(
-        &self,
-        charges: Vec<Charge>,
-    ) -> Answer<'_, Result<Vec<Result<Entry, ChargeError>>, Error>> {
+    fn charge_all(&self, charges: Vec<Charge>) -> Answer<'_, Result<Vec<Result<Entry, ChargeError>>, Error>> {
         self.ask(move |hub| {
             let charge = |Charge { person, amount, key, at }: &Charge| {
                 let known = hub.rows.entries.len();

@@ -91,7 +91,9 @@ pub enum Finding {
     GapInRoom { opening: i64, what: String, expected: i64 },
     #[error("the seed of opening {opening} is not the one whose hash was published")]
     SeedDiffers { opening: i64 },
-    #[error("{person} has number {number} in opening {opening}, which is not the rank that arrival or lot gives")]
+    #[error(
+        "{person} has number {number} in opening {opening}, which is not the rank that arrival or lot gives"
+    )]
     WrongRank { opening: i64, number: i64, person: Id },
     #[error("{person} has two live tokens in opening {opening}")]
     TwoTokens { opening: i64, person: Id },

@@ -93,7 +93,8 @@ fn order(opening: &Opening, tokens: &[Token], skew: i64, report: &mut Report) {
         {
             report.find(Finding::LetInBefore { opening: id, number, before });
         }
-        latest = Some(latest.map_or((number, at), |(n, then)| if at > then { (number, at) } else { (n, then) }));
+        latest =
+            Some(latest.map_or((number, at), |(n, then)| if at > then { (number, at) } else { (n, then) }));
     }
 }
 

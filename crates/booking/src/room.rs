@@ -175,6 +175,12 @@ pub struct Token {
 }
 
 impl Token {
+    /// The place as it is at `now`: an idle person has lost it, whether or not that has been written down.
+    pub fn at(self, terms: &Terms, now: Timestamp) -> Self {
+        let lapsed = self.state == State::Inside && !self.is_inside(terms, now);
+        Self { state: if lapsed { State::Lapsed } else { self.state }, ..self }
+    }
+
     /// Whether its owner may book at `now`: an idle person is out the moment the time is over, whoever writes that down.
     pub fn is_inside(&self, terms: &Terms, now: Timestamp) -> bool {
         let times = (self.state == State::Inside).then_some(()).and(self.let_in_at.zip(self.seen_at));

@@ -77,12 +77,7 @@ impl<C: Clerk> Counter<C> {
         let _ = self.enter(key, Side::Owner, wish);
     }
 
-    fn enter(
-        &self,
-        key: C::Key,
-        side: Side,
-        wish: C::Wish,
-    ) -> Result<oneshot::Receiver<C::Answer>, Refused> {
+    fn enter(&self, key: C::Key, side: Side, wish: C::Wish) -> Result<oneshot::Receiver<C::Answer>, Refused> {
         let (reply, answer) = oneshot::channel();
         self.lanes.enter(key, side, |_| (wish, reply))?;
         Ok(answer)

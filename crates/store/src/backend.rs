@@ -15,8 +15,8 @@ use jiff::civil::Date;
 use crate::error::{CommitError, Error};
 use crate::postgres::Postgres;
 use crate::records::{
-    Account, AccountError, Batch, Charge, ChargeError, Entry, Logged, NewOpening, Occupancy, Overdue, Page, RequestKey,
-    RoomBatch,
+    Account, AccountError, Batch, Charge, ChargeError, Entry, Logged, NewOpening, Occupancy, Overdue, Page,
+    RequestKey, RoomBatch,
 };
 use crate::sqlite::Sqlite;
 #[cfg(feature = "controls")]

@@ -16,15 +16,15 @@ mod records;
 mod sqlite;
 mod store;
 
-pub use audit::{Drawn, audit, audit_draws};
 #[cfg(feature = "controls")]
 pub use audit::snapshot;
+pub use audit::{Drawn, audit, audit_draws};
 #[cfg(feature = "simulation")]
 pub use backend::{Answer, Backend};
 pub use error::{CommitError, Error};
 pub use records::{
-    Account, AccountError, Batch, Charge, ChargeError, Entry, Logged, NewOpening, Occupancy, Overdue, Page, RequestKey,
-    RoomBatch, StoredKey,
+    Account, AccountError, Batch, Charge, ChargeError, Entry, Logged, NewOpening, Occupancy, Overdue, Page,
+    RequestKey, RoomBatch, StoredKey,
 };
 #[cfg(feature = "controls")]
 pub use store::Controls;

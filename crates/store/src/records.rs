@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use booking::room::{self, Opening, Order, Seed, Terms};
 use booking::wallet::EntryKind;
-use booking::{Changes, Decision, OrderLine, PersonId, ReservationId, SlotId, Status, TicketId, Verdict, Won};
+use booking::{
+    Changes, Decision, OrderLine, PersonId, ReservationId, SlotId, Status, TicketId, Verdict, Won,
+};
 use jiff::Timestamp;
 
 use crate::error::Error;

@@ -50,10 +50,9 @@ struct Draw {
 fn database(flags: &Flags) -> anyhow::Result<Database> {
     let database = Config::load(flags)?.store()?;
     match &database {
-        Database::Sqlite(path) if !path.exists() => Err(anyhow!(
-            "there is no database {}; say where it is with --data or --database",
-            path.display()
-        )),
+        Database::Sqlite(path) if !path.exists() => {
+            Err(anyhow!("there is no database {}; say where it is with --data or --database", path.display()))
+        }
         _ => Ok(database),
     }
 }

@@ -30,7 +30,9 @@ impl Keys {
         let What::Rotate(flags) = self.what;
         let config = Config::load(&flags)?;
         if config.token.signing_key.is_some() {
-            bail!("the signing key is set in the configuration; put a new one in front of it there, with a comma between");
+            bail!(
+                "the signing key is set in the configuration; put a new one in front of it there, with a comma between"
+            );
         }
         match config.store()? {
             Database::Sqlite(_) => {

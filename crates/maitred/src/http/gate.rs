@@ -65,7 +65,8 @@ async fn show(
     {
         return Ok(());
     }
-    let problem = language::queue_token_required(place.as_ref(), own.is_some(), view.opening.opens_at, now);
+    let place = place.map(|place| place.at(&view.opening.terms, now));
+    let problem = language::queue_token_required(place.as_ref(), view.opening.opens_at, now);
     Err(match place {
         Some(place) => problem.standing(&place, ahead(view, &place)),
         None => problem,

@@ -109,7 +109,7 @@ pub fn not_open(opens_at: Timestamp, now: Timestamp) -> Problem {
 }
 
 /// Somebody comes without a token that is inside: where they stand, and what to do.
-pub fn queue_token_required(place: Option<&Token>, shown: bool, opens_at: Timestamp, now: Timestamp) -> Problem {
+pub fn queue_token_required(place: Option<&Token>, opens_at: Timestamp, now: Timestamp) -> Problem {
     let (en, ko): (String, &'static str) = match place.map(|place| (place.state, place.number)) {
         Some((State::Waiting, Some(number))) => (
             format!("You are number {number} and not inside yet. See GET …/queue-tokens/current."),
@@ -119,12 +119,12 @@ pub fn queue_token_required(place: Option<&Token>, shown: bool, opens_at: Timest
             format!("The sale opens at {opens_at}; you stand in the waiting room."),
             "아직 판매가 시작되지 않았습니다. 대기실에서 기다려 주세요.",
         ),
-        // Inside, and the time is not over: it is the token that is wrong.
-        Some((State::Inside, _)) if !shown => (
+        // It is the token that is wrong.
+        Some((State::Inside, _)) => (
             "Send your token as Queue-Token; GET …/queue-tokens/current has a fresh one.".into(),
             "Queue-Token 헤더에 유효한 대기표를 보내 주세요.",
         ),
-        Some((State::Inside | State::Lapsed, _)) => (
+        Some((State::Lapsed, _)) => (
             "Your time inside is over. Ask for a new place with POST …/queue-tokens.".into(),
             "입장 시간이 끝났습니다. 대기표를 다시 받아 주세요.",
         ),

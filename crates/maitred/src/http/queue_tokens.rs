@@ -78,15 +78,11 @@ pub fn ahead(view: &View, token: &Token) -> Option<u64> {
 impl QueueTokenView {
     fn of(app: &App, venue: VenueId, view: &View, token: &Token) -> Self {
         let (opening, now) = (&view.opening, app.clock.now());
-        // Whoever was idle for too long has lost the place, whoever writes that down.
-        let lapsed = token.state == Standing::Inside && !token.is_inside(&opening.terms, now);
-        let token = &Token { state: if lapsed { Standing::Lapsed } else { token.state }, ..*token };
+        let token = &token.at(&opening.terms, now);
         let ahead = ahead(view, token);
         let opens_in = opening.opens_at.duration_since(now).as_secs().max(0).unsigned_abs();
         let wait = match (token.state, token.number) {
-            (Standing::Waiting, Some(_)) => {
-                view.expected_wait(ahead.unwrap_or(0)).unwrap_or(UNKNOWN_WAIT)
-            }
+            (Standing::Waiting, Some(_)) => view.expected_wait(ahead.unwrap_or(0)).unwrap_or(UNKNOWN_WAIT),
             (Standing::Waiting, None) => opens_in.max(UNKNOWN_WAIT),
             _ => 0,
         };

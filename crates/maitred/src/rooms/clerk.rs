@@ -56,7 +56,8 @@ impl Usher {
                     stale += 1;
                     if stale > 3 {
                         // Processes that compete for a room should take turns.
-                        tokio::time::sleep(Duration::from_millis(10).mul_f64(chance::within(0.05..1.0))).await;
+                        tokio::time::sleep(Duration::from_millis(10).mul_f64(chance::within(0.05..1.0)))
+                            .await;
                     }
                 }
                 Err(CommitError::Store(Error::Unavailable(_))) if tries < TRIES => {
@@ -91,7 +92,8 @@ impl Usher {
             return Ok(Some(answers));
         }
         let asked: Vec<_> = changes.new.iter().map(|(token, _)| (token.person, token.arrival)).collect();
-        let let_in = changes.let_in.len() + changes.new.iter().filter(|(new, _)| new.let_in_at.is_some()).count();
+        let let_in =
+            changes.let_in.len() + changes.new.iter().filter(|(new, _)| new.let_in_at.is_some()).count();
         let batch = RoomBatch { opening: room.opening.clone(), changes, at: now };
         if let Err(error) = self.store.commit_room(batch).await {
             if matches!(error, CommitError::Store(Error::Unavailable(_))) {

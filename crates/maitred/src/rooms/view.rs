@@ -54,7 +54,9 @@ impl View {
 
     /// Whether this number waits to be let in.
     pub fn is_waiting(&self, number: u64) -> bool {
-        number > self.opening.let_in && number <= self.opening.numbers && self.left.binary_search(&number).is_err()
+        number > self.opening.let_in
+            && number <= self.opening.numbers
+            && self.left.binary_search(&number).is_err()
     }
 
     /// How long somebody with so many people ahead waits at the measured pace, in seconds, if there is one.
@@ -180,12 +182,7 @@ impl Views {
         }
     }
 
-    async fn read(
-        &self,
-        venue: VenueId,
-        known: &Known,
-        good: Duration,
-    ) -> Result<Option<Arc<View>>, Error> {
+    async fn read(&self, venue: VenueId, known: &Known, good: Duration) -> Result<Option<Arc<View>>, Error> {
         let _one = known.reading.lock().await;
         if let Some((view, at)) = &*lock(&known.latest)
             && at.elapsed() < good

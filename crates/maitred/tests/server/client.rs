@@ -1,7 +1,6 @@
 //! A small HTTP client that speaks JSON and keeps connections alive.
 
 use std::error::Error;
-use std::time::Duration;
 
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -65,10 +64,7 @@ impl Answer {
 
 impl Client {
     pub fn new(base: impl Into<String>) -> Self {
-        // The server hangs up on whoever says nothing for ten seconds; nobody should speak just then.
-        let mut pool = Pool::builder(TokioExecutor::new());
-        let pool = pool.pool_idle_timeout(Duration::from_secs(5)).build_http();
-        Self { pool, base: base.into() }
+        Self { pool: Pool::builder(TokioExecutor::new()).build_http(), base: base.into() }
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {

@@ -124,7 +124,10 @@ async fn whoever_does_nothing_is_out_and_whoever_does_something_stays() {
         assert_eq!(told["state"], "waiting");
         let token = told["token"].as_str().unwrap();
         let refused = guest.book_inside(&noon(venue, 1), token).await.refused(403, "queue-token-required");
-        assert_eq!(refused.json()["queue"], json!({"number": told["number"], "state": "waiting", "ahead": told["ahead"]}));
+        assert_eq!(
+            refused.json()["queue"],
+            json!({"number": told["number"], "state": "waiting", "ahead": told["ahead"]})
+        );
     }
     let is = async |guest: &Guest, state: &str| {
         until(state, || async {
@@ -142,13 +145,14 @@ async fn whoever_does_nothing_is_out_and_whoever_does_something_stays() {
     is(&guests[2], "inside").await;
     is(&guests[0], "inside").await;
     // Ten minutes in all are enough for anybody.
-    for hour in ["13:00", "14:00", "15:00"] {
-        app.wait(130);
+    for (hour, wait) in [("13:00", 0), ("14:00", 130), ("15:00", 130), ("16:00", 130)] {
+        app.wait(wait);
         wish["time"] = json!(hour);
         guests[0].book_inside(&wish, &busy).await.expect(201);
     }
     app.wait(40);
-    guests[0].book_inside(&noon(venue, 2), &busy).await.refused(403, "queue-token-required");
+    let refused = guests[0].book_inside(&noon(venue, 2), &busy).await.refused(403, "queue-token-required");
+    assert_eq!(refused.json()["queue"]["state"], "lapsed");
     is(&guests[3], "inside").await;
     app.stop().await;
 }

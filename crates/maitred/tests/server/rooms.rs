@@ -8,7 +8,7 @@ use booking::VenueId;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::client::Guest;
+use crate::client::{Answer, Guest};
 use crate::crowd::{at_once, slot, wish};
 use crate::house::{House, told_to_both};
 use crate::steps::until;
@@ -67,9 +67,28 @@ async fn a_hundred_people_at_once_get_the_numbers_up_to_a_hundred(house: House) 
     house.audit();
 }
 
+/// An answer, asked for again while a busy machine has none.
+async fn patiently<F: Future<Output = Answer>>(ask: impl Fn() -> F) -> Answer {
+    until("an answer", || async { Some(ask().await).filter(|answer| answer.status.as_u16() != 503) }).await
+}
+
+/// Takes a place and tells where it is.
+async fn come(guest: &Guest, venue: &str) -> Value {
+    let asked = patiently(|| guest.ask_for_token(venue)).await;
+    // Whoever was not told at first has the place all the same.
+    assert!([201, 409].contains(&asked.status.as_u16()), "{asked:?}");
+    patiently(|| guest.place(venue)).await.expect(200).json()
+}
+
 /// What a person does: comes, waits, books, pays. Some are let in and do nothing.
-async fn pass(guest: Guest, venue: String, n: usize, inside: Arc<AtomicUsize>, most: Arc<AtomicUsize>) -> u64 {
-    let mut told = guest.ask_for_token(&venue).await.expect(201).json();
+async fn pass(
+    guest: Guest,
+    venue: String,
+    n: usize,
+    inside: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+) -> u64 {
+    let mut told = come(&guest, &venue).await;
     let first = told["number"].as_u64().unwrap();
     let mut idle = n % 50 == 7;
     loop {
@@ -92,14 +111,14 @@ async fn pass(guest: Guest, venue: String, n: usize, inside: Arc<AtomicUsize>, m
             }
             "lapsed" => {
                 idle = false;
-                guest.ask_for_token(&venue).await.expect(201);
+                come(&guest, &venue).await;
             }
             _ => {
                 let ahead = told["ahead"].as_u64().unwrap_or(0);
                 tokio::time::sleep(Duration::from_millis((ahead * 5).clamp(40, 4_000))).await;
             }
         }
-        told = guest.place(&venue).await.expect(200).json();
+        told = patiently(|| guest.place(&venue)).await.expect(200).json();
     }
 }
 
@@ -187,7 +206,11 @@ async fn positions_are_told_to_those_who_listen(house: House) {
     house.until_known(&venue, |opening| opening["waitingRoom"]["enabled"] == false).await;
     house.guest().post("/api/reservations", wish_for(&venue, 1)).await.expect(201);
     third.ask_for_token(&venue).await.refused(404, "not-found");
-    house.guest().put(&format!("/api/venues/{venue}/waiting-room"), json!({"enabled": true})).await.expect(403);
+    house
+        .guest()
+        .put(&format!("/api/venues/{venue}/waiting-room"), json!({"enabled": true}))
+        .await
+        .expect(403);
     house.audit();
 }
 
@@ -196,14 +219,17 @@ async fn a_sale_opens_by_arrival(house: House) {
     let opens_at = Timestamp::now() + SignedDuration::from_secs(5);
     let opening = json!({"opensAt": opens_at.to_string(), "order": "arrival"});
     staff.put(&format!("/api/venues/{venue}/opening"), opening).await.expect(200);
-    house.until_known(&venue, |opening| opening["opensAt"].as_str() > Some(&Timestamp::now().to_string())).await;
+    house
+        .until_known(&venue, |opening| opening["opensAt"].as_str() > Some(&Timestamp::now().to_string()))
+        .await;
     let guests = house.guests(8);
     for (n, guest) in guests[..6].iter().enumerate() {
         let told = guest.ask_for_token(&venue).await.expect(201).json();
         assert_eq!((&told["number"], &told["state"]), (&Value::Null, &json!("waiting")));
         assert_eq!(told["ahead"], n);
         let token = told["token"].as_str().unwrap();
-        let refused = guest.book_inside(&wish_for(&venue, 1), token).await.refused(403, "queue-token-required");
+        let refused =
+            guest.book_inside(&wish_for(&venue, 1), token).await.refused(403, "queue-token-required");
         assert_eq!(refused.json()["queue"]["state"], "waiting");
         assert!(refused.header("retry-after").parse::<u64>().unwrap() <= 6);
     }

@@ -39,7 +39,8 @@ const CHANGE: &str = "WITH changed AS (UPDATE reservation r SET slot_id = c.slot
      SELECT CASE WHEN (SELECT count(*) FROM changed) = cardinality($1) THEN 0 ELSE refuse($12) END";
 const LEAVE_TABLES: &str = "UPDATE reservation SET table_no = NULL WHERE id = ANY ($1::uuid[])";
 const BUMP: &str = "UPDATE slot SET version = version + 1 WHERE id = ANY ($1::bigint[])";
-pub(super) const LOCK_WALLETS: &str = "SELECT FROM wallet WHERE person = ANY ($1::uuid[]) ORDER BY person FOR UPDATE";
+pub(super) const LOCK_WALLETS: &str =
+    "SELECT FROM wallet WHERE person = ANY ($1::uuid[]) ORDER BY person FOR UPDATE";
 /// Each movement with what the wallet holds after it; the first that it cannot bear is named.
 const ENTER: &str = "INSERT INTO wallet_entry (person, amount, balance, kind, reservation, at) \
      SELECT person, amount, CASE WHEN balance >= 0 THEN balance ELSE refuse($6, ticket) END, kind, reservation, $7::bigint \

@@ -26,9 +26,11 @@ macro_rules! openings {
     };
 }
 
-const NEWEST: &str = openings!("SELECT" ... "FROM opening o WHERE venue_id = $1 ORDER BY id DESC LIMIT 1");
+const NEWEST: &str = openings!("SELECT"..."FROM opening o WHERE venue_id = $1 ORDER BY id DESC LIMIT 1");
 /// The opening with everybody inside (0), the next (1) and the latest tokens of some people (2), as of one instant.
-const ROOM: &str = openings!("SELECT" ... ", t.* FROM opening o LEFT JOIN LATERAL (\
+const ROOM: &str = openings!(
+    "SELECT"
+        ...", t.* FROM opening o LEFT JOIN LATERAL (\
      (SELECT 0, opening_id, arrival, person, number, state, let_in_at, seen_at FROM queue_token \
         WHERE opening_id = o.id AND state = 'INSIDE' ORDER BY number) UNION ALL \
      (SELECT 1, opening_id, arrival, person, number, state, let_in_at, seen_at FROM queue_token \
@@ -36,7 +38,8 @@ const ROOM: &str = openings!("SELECT" ... ", t.* FROM opening o LEFT JOIN LATERA
      (SELECT 2, latest.* FROM unnest($2::uuid[]) AS who CROSS JOIN LATERAL (\
         SELECT opening_id, arrival, person, number, state, let_in_at, seen_at FROM queue_token \
         WHERE opening_id = o.id AND person = who ORDER BY arrival DESC LIMIT 1) AS latest)) AS t ON true \
-     WHERE o.id = (SELECT max(id) FROM opening WHERE venue_id = $1)");
+     WHERE o.id = (SELECT max(id) FROM opening WHERE venue_id = $1)"
+);
 /// The terms of the opening before stay, if there was one.
 const ADD: &str = "INSERT INTO opening (venue_id, version, enabled, size, largest, idle_seconds, total_seconds, opens_at, \
      by_order, seed, seed_hash) SELECT $1::integer, 1, coalesce(o.enabled, $2), coalesce(o.size, $3), coalesce(o.size, $3), \
@@ -107,13 +110,7 @@ impl Postgres {
         self.set(venue, terms, otherwise, true).await
     }
 
-    async fn set(
-        &self,
-        venue: VenueId,
-        terms: Terms,
-        new: NewOpening,
-        keep: bool,
-    ) -> Result<Opening, Error> {
+    async fn set(&self, venue: VenueId, terms: Terms, new: NewOpening, keep: bool) -> Result<Opening, Error> {
         let (venue, hash) = (number(venue), new.seed.hash());
         let [size, idle, total] = [terms.size, terms.idle_seconds, terms.total_seconds].map(i64::from);
         let (opens_at, order) = (new.opens_at.as_millisecond(), new.order.as_str());
@@ -170,8 +167,7 @@ impl Postgres {
     pub(crate) async fn commit_room(&self, batch: RoomBatch) -> Result<(), CommitError> {
         let RoomBatch { opening, changes, at } = batch;
         let (id, from, at) = (opening.id.0, version(opening.version), at.as_millisecond());
-        let [arrivals, numbers, frontier] =
-            [opening.arrivals, opening.numbers, opening.let_in].map(version);
+        let [arrivals, numbers, frontier] = [opening.arrivals, opening.numbers, opening.let_in].map(version);
         let condition: [&(dyn ToSql + Sync); 6] =
             [&id, &from, &arrivals, &numbers, &frontier, &reason::STALE];
         #[cfg(feature = "controls")]

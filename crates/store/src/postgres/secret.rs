@@ -35,7 +35,8 @@ impl Visit {
             }
             _ => error.into(),
         })?;
-        let sql = "SELECT value FROM secret WHERE name IN ('signing-key', 'signing-key-before') ORDER BY name";
+        let sql =
+            "SELECT value FROM secret WHERE name IN ('signing-key', 'signing-key-before') ORDER BY name";
         let rows = self.client.query(sql, &[]).await?;
         let unreadable = |_| Error::Unreadable { what: "the signing key" };
         rows.iter().map(|row| row.try_get(0).map_err(unreadable)).collect()

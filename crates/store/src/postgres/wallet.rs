@@ -53,15 +53,17 @@ impl Postgres {
                 .filter(|&n| charges[n].key.as_ref().is_none_or(|key| keys.insert((charges[n].person, key))))
                 .collect();
             if open.is_empty() {
-                return told.into_iter().map(|told| told.ok_or(Error::Unreadable { what: "a charge" })).collect();
+                return told
+                    .into_iter()
+                    .map(|told| told.ok_or(Error::Unreadable { what: "a charge" }))
+                    .collect();
             }
             let charged = self.charge_what_fits(open.iter().map(|&n| &charges[n])).await?;
             for (n, charged) in open.into_iter().zip(charged) {
                 told[n] = charged;
             }
-            let named = (0..charges.len()).filter_map(|n| {
-                Some(((charges[n].person, charges[n].key.clone()?), told[n].clone()?))
-            });
+            let named = (0..charges.len())
+                .filter_map(|n| Some(((charges[n].person, charges[n].key.clone()?), told[n].clone()?)));
             let named: HashMap<_, _> = named.collect();
             for (charge, told) in charges.iter().zip(&mut told).filter(|(_, told)| told.is_none()) {
                 let first = charge.key.clone().and_then(|key| named.get(&(charge.person, key)));
@@ -129,7 +131,8 @@ impl Postgres {
         let sql = "SELECT id, amount, balance, kind, reservation, at FROM wallet_entry \
                    WHERE person = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3";
         let rows = self.ask(sql, &[&Wide(person.0), &before, &(i64::from(limit) + 1)]).await?;
-        let items = rows.iter().map(|row| entry(Columns::of(row, "a movement"))).collect::<Result<Vec<_>, _>>()?;
+        let items =
+            rows.iter().map(|row| entry(Columns::of(row, "a movement"))).collect::<Result<Vec<_>, _>>()?;
         Ok(Page::of(items, limit, |last| last.id.to_string()))
     }
 }

@@ -232,20 +232,14 @@ pub(super) fn finish(
     Ok(())
 }
 
-fn insert(
-    connection: &Connection,
-    venue: VenueId,
-    terms: Terms,
-    opening: &NewOpening,
-) -> Result<(), Error> {
+fn insert(connection: &Connection, venue: VenueId, terms: Terms, opening: &NewOpening) -> Result<(), Error> {
     let sql = "INSERT INTO opening (venue_id, version, enabled, size, largest, idle_seconds, total_seconds, opens_at, \
                by_order, seed, seed_hash) VALUES (?1, 1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let Terms { enabled, size, idle_seconds, total_seconds } = terms;
     let NewOpening { opens_at, order, seed, .. } = opening;
     let hash = seed.hash();
     let (opens_at, order) = (millis(*opens_at), order.as_str());
-    let values =
-        params![venue.0, enabled, size, idle_seconds, total_seconds, opens_at, order, seed.0, hash];
+    let values = params![venue.0, enabled, size, idle_seconds, total_seconds, opens_at, order, seed.0, hash];
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

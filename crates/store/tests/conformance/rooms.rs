@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use booking::room::{
-    Answer, Changes, Opening, Order, Room, Seed, State, Terms, Token, Wish, decide, entry,
-};
+use booking::room::{Answer, Changes, Opening, Order, Room, Seed, State, Terms, Token, Wish, decide, entry};
 use booking::*;
 use jiff::{SignedDuration, Timestamp};
 use store::{CommitError, Error, NewOpening, RoomBatch, Store};
