@@ -5,7 +5,7 @@ CARGO ?= cargo
 NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql
 
 .PHONY: run cluster build test soak needs needs-sqlite3 format lint docs check faults simulate bench-embedded bench-drivers bench-locks \
-        bench-cluster bench-postgres clean
+        bench-cluster bench-concerts bench-postgres clean
 
 run: build
 	./target/release/maitred serve --demo
@@ -64,6 +64,9 @@ bench-locks: needs
 
 bench-cluster: needs
 	$(CARGO) run --release --locked -p bench --bin cluster
+
+bench-concerts: needs
+	$(CARGO) run --release --locked -p bench --bin concerts
 
 needs-sqlite3:
 	@./.ci/needs sqlite3:sqlite3

@@ -6,6 +6,7 @@ mod guests;
 mod hub;
 mod lanes;
 mod process;
+mod rooms;
 mod rows;
 mod swarm;
 mod trace;

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod app;
+mod apps;
 mod audits;
 mod bad_input;
 mod changes;
@@ -20,7 +21,9 @@ mod payments;
 mod power;
 mod process;
 mod processes;
+mod queue_tokens;
 mod races;
+mod rooms;
 mod rush;
 mod seats;
 mod shared;
@@ -31,3 +34,4 @@ mod trouble;
 mod truth;
 mod waiting;
 mod waitlist;
+mod wallets;

@@ -50,9 +50,9 @@ async fn all_processes_sign_with_the_key_that_was_kept_first() {
     let mut asking = JoinSet::new();
     for n in 0..5 {
         let options = options.clone();
-        asking.spawn(async move { store::postgres::signing_key(&options, [n; 32]).await.unwrap() });
+        asking.spawn(async move { store::postgres::signing_keys(&options, [n; 32]).await.unwrap() });
     }
     let keys = asking.join_all().await;
     assert!(keys.iter().all(|key| *key == keys[0] && key.len() == 32), "{keys:?}");
-    assert_eq!(store::postgres::signing_key(&options, [9; 32]).await.unwrap(), keys[0]);
+    assert_eq!(store::postgres::signing_keys(&options, [9; 32]).await.unwrap(), keys[0]);
 }
