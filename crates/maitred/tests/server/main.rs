@@ -13,6 +13,7 @@ mod crash;
 mod crowd;
 mod files;
 mod journeys;
+mod listeners;
 mod money;
 mod on_postgres;
 mod power;
