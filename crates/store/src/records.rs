@@ -168,6 +168,14 @@ impl Sought {
     }
 }
 
+/// The decision about one ticket, if it is in this batch. Its ticket is how a decision begins, so the thousand others of the batch
+/// are not read: after a restart everybody who was answered asks at once.
+pub(crate) fn decision_in(text: &str, ticket: TicketId) -> Result<Option<Decision>, Error> {
+    let Some(at) = text.find(&format!("{{\"ticket\":\"{ticket}\"")) else { return Ok(None) };
+    let mut from_here = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+    from_here.next().transpose().map_err(|_| Error::Unreadable { what: "the decision log" })
+}
+
 /// The decisions of a batch, as the log keeps them.
 pub(crate) fn decisions_in(text: &str) -> Result<Vec<Decision>, Error> {
     serde_json::from_str(text).map_err(|_| Error::Unreadable { what: "the decision log" })

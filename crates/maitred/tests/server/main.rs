@@ -15,6 +15,7 @@ mod crowd;
 mod files;
 mod house;
 mod journeys;
+mod listeners;
 mod money;
 mod on_postgres;
 mod payments;
