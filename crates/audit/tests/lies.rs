@@ -206,6 +206,7 @@ fn honest() -> (Database, Vec<Visit>) {
         ],
         keys: vec![(Id(1), "wish".into(), ticket(NOON, 1)), (Id(2), "wish".into(), ticket(NOON, 2))],
         waiting: vec![(LIST, waiting)],
+        openings: vec![],
         seats: vec![(HALL, "A-1-1".into(), Id(31)), (HALL, "A-1-2".into(), Id(31))],
         payments: vec![(
             Id(2),
