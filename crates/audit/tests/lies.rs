@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use audit::{
-    Batch, Database, Ending, Entry, Id, Options, Report, Reservation, Slot, Ticket, Told, Venue, Visit, audit,
+    Batch, Database, Ending, Entry, Id, Opening, Options, Report, Reservation, Slot, Ticket, Token, Told, Venue, Visit,
+    audit,
 };
 use serde_json::{Value, json};
 
@@ -79,6 +80,37 @@ fn visit(guest: u128, slot: Slot, ticket: Ticket, ending: Ending) -> Visit {
 /// again. Guest 2 cancels, and guest 4 gets what is left. Guest 5 is there for an instant. Guest 6 moves to the evening.
 /// Guest 7 comes too late, and gets the same answer under two tickets in the evening. In the evening guest 8 cancels and
 /// waits for the money. Elsewhere guests 11 and 12 have a table each, and 13 has none.
+/// A room for two: one has paid, one left before the turn came, two are inside, one waits.
+fn room() -> (Opening, Vec<Token>) {
+    use sha2::Digest;
+    let seed = vec![1; 32];
+    let opening = Opening {
+        id: 1,
+        venue: 1,
+        largest: 2,
+        order: "arrival".into(),
+        seed_hash: sha2::Sha256::digest(&seed).to_vec(),
+        seed,
+        opened: true,
+        entrants: Some(3),
+        arrivals: 5,
+        numbers: 5,
+        let_in: 4,
+    };
+    let token = |n: i64, state: &str, let_in_at, ended_at| {
+        let (person, state) = (Id(n.unsigned_abs().into()), state.into());
+        Token { arrival: n, person, number: Some(n), state, let_in_at, ended_at }
+    };
+    let tokens = vec![
+        token(1, "DONE", Some(100_000), Some(300_000)),
+        token(2, "LEFT", None, Some(150_000)),
+        token(3, "INSIDE", Some(100_000), None),
+        token(4, "INSIDE", Some(300_000), None),
+        token(5, "WAITING", None, None),
+    ];
+    (opening, tokens)
+}
+
 fn honest() -> (Database, Vec<Visit>) {
     let (noon, evening, tables) =
         (|n| Some(ticket(NOON, n)), |n| Some(ticket(EVENING, n)), |n| Some(ticket(TABLES, n)));
@@ -157,6 +189,7 @@ fn honest() -> (Database, Vec<Visit>) {
             (Id(1), entry(5, -3, 92, "payment", Some(1))),
         ],
         keys: vec![(Id(1), "wish".into(), ticket(NOON, 1)), (Id(2), "wish".into(), ticket(NOON, 2))],
+        openings: vec![room()],
     };
     let won = |guest: u128, slot, number| visit(guest, slot, ticket(slot, number), Ending::Won(Id(guest)));
     let no = |guest, slot, number, code: &str| {
@@ -334,6 +367,18 @@ const LIES: &[(&str, Lie)] = &[
     ("wrong-balance", |database, _| database.entries[1].1.balance = 96),
     ("wallet-differs", |database, _| drop(database.entries.remove(0))),
     ("overdrawn", |database, _| database.entries[2].1.amount = 1),
+    ("gap-in-room", |database, _| database.openings[0].1[4].number = Some(7)),
+    ("gap-in-room", |database, _| database.openings[0].0.numbers = 6),
+    ("seed-differs", |database, _| database.openings[0].0.seed[0] = 2),
+    ("wrong-rank", |database, _| {
+        database.openings[0].1[2].number = Some(4);
+        database.openings[0].1[3].number = Some(3);
+    }),
+    ("wrong-rank", |database, _| database.openings[0].0.order = "draw".into()),
+    ("two-tokens", |database, _| database.openings[0].1[4].person = Id(3)),
+    ("let-in-wrongly", |database, _| database.openings[0].0.let_in = 5),
+    ("let-in-before", |database, _| database.openings[0].1[3].let_in_at = Some(50_000)),
+    ("too-many-inside", |database, _| database.openings[0].0.largest = 1),
     ("wrong-entry", |database, _| database.entries[2].1.kind = "refund".into()),
     ("no-wallet", |database, _| {
         database.wallets.remove(&Id(8));
