@@ -53,6 +53,12 @@ async fn all_processes_sign_with_the_key_that_was_kept_first() {
         asking.spawn(async move { store::postgres::signing_keys(&options, [n; 32]).await.unwrap() });
     }
     let keys = asking.join_all().await;
-    assert!(keys.iter().all(|key| *key == keys[0] && key.len() == 32), "{keys:?}");
+    assert!(keys.iter().all(|kept| *kept == keys[0] && kept.len() == 1 && kept[0].len() == 32), "{keys:?}");
     assert_eq!(store::postgres::signing_keys(&options, [9; 32]).await.unwrap(), keys[0]);
+    // A new one goes in front, and the one before it is kept as long as it is the one before.
+    for (n, before) in [(7, keys[0][0].clone()), (8, vec![7; 32])] {
+        store::postgres::rotate_signing_key(&options, [n; 32]).await.unwrap();
+        let kept = store::postgres::signing_keys(&options, [9; 32]).await.unwrap();
+        assert_eq!(kept, [vec![n; 32], before]);
+    }
 }
