@@ -6,8 +6,8 @@ NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/
          chromium:chromium /usr/share/fonts/truetype/nanum/*.ttf:fonts-nanum
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: run cluster build web web-test test soak needs needs-sqlite3 format lint docs check faults simulate bench-embedded bench-drivers bench-locks \
-        bench-cluster bench-postgres clean
+.PHONY: run cluster build web web-test test soak needs needs-sqlite3 format lint docs check faults simulate bench-embedded bench-drivers \
+        bench-locks bench-cluster bench-concerts bench-postgres clean
 
 run: build
 	$(TARGET)/release/maitred serve --demo
@@ -75,6 +75,9 @@ bench-locks: needs
 
 bench-cluster: needs
 	$(CARGO) run --release --locked -p bench --bin cluster
+
+bench-concerts: needs
+	$(CARGO) run --release --locked -p bench --bin concerts
 
 needs-sqlite3:
 	@./.ci/needs sqlite3:sqlite3

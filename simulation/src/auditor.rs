@@ -427,13 +427,22 @@ impl Auditor {
         self.troubles.push(now);
     }
 
+    /// A process wakes: if it was in trouble when it fell asleep, then it still is.
+    pub fn woke(&mut self, slept: u64, now: u64) {
+        if self.in_trouble(slept.saturating_sub(APART), slept) {
+            self.trouble(now);
+        }
+    }
+
     fn in_trouble(&self, from: u64, to: u64) -> bool {
         self.troubles.iter().rev().any(|at| (from..=to).contains(at))
     }
 
     /// Since when a ticket may have been in trouble: a process that was goes on by itself for a while.
     fn since(&self, ticket: u128) -> u64 {
-        self.taken.get(&ticket).map_or(0, |taken| taken.invoked.saturating_sub(APART))
+        // A process that has a line of its own beside the shared one is in trouble.
+        let shared = |taken: &&Taken| !self.shared || taken.epoch.is_multiple_of(2);
+        self.taken.get(&ticket).filter(shared).map_or(0, |taken| taken.invoked.saturating_sub(APART))
     }
 
     /// Whether Redis was in trouble while this one was in line.

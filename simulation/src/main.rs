@@ -6,6 +6,7 @@ mod guests;
 mod hub;
 mod lanes;
 mod process;
+mod rooms;
 mod rows;
 mod swarm;
 mod trace;
@@ -127,10 +128,14 @@ fn many(options: &Options, flaw: Option<&'static str>) -> bool {
     let (guests, decided, won) = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     let took = began.elapsed().as_secs_f64();
     println!("{guests} guests, {decided} decisions, {won} reservations in {took:.1} s");
-    let Some(outcome) = failed.filter(|_| !options.all) else {
+    let Some(outcome) = failed else {
         println!("{} seeds: nothing was violated", options.seeds);
         return true;
     };
+    if options.all {
+        // Each has been listed.
+        return false;
+    }
     let again = world::run(outcome.seed, flaw, true);
     show(&again, false);
     let bug = flaw.map(|name| format!(" --bug {name}")).unwrap_or_default();

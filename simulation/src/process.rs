@@ -16,8 +16,10 @@ use fairlane::lanes::SharedLanes;
 use maitred::admission::{Admission, Admitted, Keys};
 use maitred::clock::Clock;
 use maitred::desk::{Answer, Desk, Found, Key, Limits, Settled, Ticket, Turned, Waited, Wish};
-use maitred::sweeps::{self, Rooms};
+use maitred::rooms::WaitingRooms;
+use maitred::sweeps::{self, Swept};
 use maitred::venues::Venues;
+use maitred::wallets::Wallets;
 use store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +39,8 @@ pub struct App {
     /// The desk.
     pub desk: Arc<Desk>,
     venues: Arc<Venues>,
+    wallets: Arc<Wallets>,
+    rooms: Arc<WaitingRooms>,
     clock: Clock,
     stopping: CancellationToken,
 }
@@ -120,7 +124,11 @@ async fn serve(hub: Shared, index: usize, swarm: Swarm) {
             Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
         }
     };
+    let (wallets, _cashiers) = Wallets::open(store.clone(), clock.clone(), bounds);
+    let (rooms, _ushers) = WaitingRooms::open(store.clone(), clock.clone(), bounds);
     let app = Arc::new(App {
+        wallets,
+        rooms,
         hub: hub.clone(),
         process: (index, life),
         admission: Admission::new(desk.clone(), store.clone(), keys),
@@ -135,8 +143,8 @@ async fn serve(hub: Shared, index: usize, swarm: Swarm) {
         hub.seats[index].app = Some(app.clone());
         hub.note(None, format!("p{index}.{life} is up"));
     }
-    let App { store, admission, desk, venues, clock, stopping, .. } = &*app;
-    sweeps::run(Rooms { store, admission, desk, venues, clock, stopping }, || {}).await;
+    let App { store, admission, desk, venues, rooms, clock, stopping, .. } = &*app;
+    sweeps::run(Swept { store, admission, desk, venues, rooms, clock, stopping }, || {}).await;
 }
 
 /// What a guest asks.
@@ -187,8 +195,7 @@ impl App {
             Ask::Poll(ticket) => self.poll(ticket).await,
             Ask::Leave(ticket) => self.leave(ticket).await,
             Ask::Charge(amount, key) => {
-                let charged =
-                    self.store.charge(person, Won(amount), Some(key.clone()), self.clock.now()).await;
+                let charged = self.wallets.charge(person, Won(amount), Some(key.clone())).await;
                 if charged.is_err() {
                     return Reply::NotNow;
                 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use booking::room::{Opening, OpeningId, Room, Terms, Token};
 use booking::venue::{MenuItem, Settings};
 use booking::wallet::{EntryKind, MAX_BALANCE};
 use booking::{
@@ -16,12 +17,13 @@ use booking::{
 use jiff::Timestamp;
 use jiff::civil::Date;
 use store::{
-    Account, AccountError, Answer, Backend, Batch, ChargeError, CommitError, DueRefund, Entry, Error,
-    LOOK_AGAIN, LOOK_FIRST, Logged, Occupancy, Overdue, Page, RequestKey, ToLookAt,
+    Account, AccountError, Answer, Backend, Batch, Charge, ChargeError, CommitError, DueRefund, Entry, Error,
+    LOOK_AGAIN, LOOK_FIRST, Logged, NewOpening, Occupancy, Overdue, Page, RequestKey, RoomBatch, ToLookAt,
 };
 
 use crate::auditor::{Committed, Line, Row};
 use crate::hub::{Hub, Shared, To, call};
+use crate::rooms::Rooms;
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -41,6 +43,7 @@ pub struct Rows {
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
     waiting: BTreeMap<(SlotId, PersonId), Waiting>,
+    rooms: Rooms,
     outside: Outside,
 }
 
@@ -218,6 +221,9 @@ impl Rows {
             self.enter(m.person, m.amount, m.kind, Some(m.reservation), None, batch.decided_at);
         }
         self.store_payments(batch)?;
+        for payer in batch.payers() {
+            self.rooms.finish(batch.slot.venue(), payer);
+        }
         for key in &batch.keys {
             let name = (key.person.0, key.key.clone());
             if self.keys.contains_key(&name) {
@@ -329,6 +335,7 @@ impl Rows {
                 .map(|person| (batch.slot, *person))
                 .map(|key| (key, self.waiting.get(&key).cloned()))
                 .collect(),
+            rooms: self.rooms.clone(),
             keys: keys.map(|key| (key.clone(), self.keys.get(&key).copied())).collect(),
             // Few have any, and those have few.
             outside: self.outside.clone(),
@@ -359,6 +366,7 @@ impl Rows {
         restore(&mut self.waiting, undo.waiting);
         self.entries.truncate(undo.entries);
         self.outside = undo.outside;
+        self.rooms = undo.rooms;
     }
 
     fn enter(
@@ -421,6 +429,7 @@ struct Undo {
     balances: Vec<(u128, Option<i64>)>,
     entries: usize,
     waiting: Vec<((SlotId, PersonId), Option<Waiting>)>,
+    rooms: Rooms,
     keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
     outside: Outside,
 }
@@ -587,14 +596,73 @@ impl Backend for Truth {
         self.ask(move |hub| Ok(Won(hub.rows.balances.get(&person.0).copied().unwrap_or(0))))
     }
 
-    fn charge(
+    fn charge_all(&self, charges: Vec<Charge>) -> Answer<'_, Result<Vec<Result<Entry, ChargeError>>, Error>> {
+        self.ask(move |hub| {
+            let charge = |Charge { person, amount, key, at }: &Charge| {
+                hub.rows.charge(*person, *amount, key.clone(), *at)
+            };
+            Ok(charges.iter().map(charge).collect())
+        })
+    }
+
+    fn opening(&self, venue: VenueId) -> Answer<'_, Result<Option<Opening>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.newest(venue).cloned()))
+    }
+
+    fn add_opening(&self, venue: VenueId, new: NewOpening) -> Answer<'_, Result<Opening, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.add(venue, new.clone())))
+    }
+
+    fn set_room(
         &self,
-        person: PersonId,
-        amount: Won,
-        key: Option<String>,
-        at: Timestamp,
-    ) -> Answer<'_, Result<Entry, ChargeError>> {
-        self.ask(move |hub| hub.rows.charge(person, amount, key.clone(), at))
+        venue: VenueId,
+        terms: Terms,
+        otherwise: NewOpening,
+    ) -> Answer<'_, Result<Opening, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.set_terms(venue, terms, otherwise.clone())))
+    }
+
+    fn room(&self, venue: VenueId, people: Vec<PersonId>) -> Answer<'_, Result<Option<Room>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.room(venue, &people)))
+    }
+
+    fn commit_room(&self, batch: RoomBatch) -> Answer<'_, Result<(), CommitError>> {
+        self.ask(move |hub| hub.rows.rooms.commit(&batch))
+    }
+
+    fn open_room(
+        &self,
+        opening: OpeningId,
+        version: u64,
+        _: Timestamp,
+        limit: u32,
+    ) -> Answer<'_, Result<bool, CommitError>> {
+        self.ask(move |hub| hub.rows.rooms.open(opening, version, limit))
+    }
+
+    fn left_waiting(&self, opening: OpeningId) -> Answer<'_, Result<Vec<u64>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.left(opening)))
+    }
+
+    fn token(&self, opening: OpeningId, person: PersonId) -> Answer<'_, Result<Option<Token>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.latest(opening, person)))
+    }
+
+    fn seen(&self, token: Token, at: Timestamp) -> Answer<'_, Result<bool, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.seen(&token, at)))
+    }
+
+    fn due_rooms(&self, now: Timestamp, _: u32) -> Answer<'_, Result<Vec<VenueId>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.due(now)))
+    }
+
+    fn drawn(
+        &self,
+        opening: OpeningId,
+        after: u64,
+        limit: u32,
+    ) -> Answer<'_, Result<Vec<(u64, PersonId)>, Error>> {
+        self.ask(move |hub| Ok(hub.rows.rooms.drawn(opening, after, limit)))
     }
 
     fn wallet_entries(

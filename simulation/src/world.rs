@@ -70,6 +70,8 @@ struct World {
     processes: Vec<Option<Process>>,
     /// When each comes up again, or wakes.
     until: Vec<u64>,
+    /// When each fell asleep.
+    slept: Vec<u64>,
     guests: Process,
     about: About,
     /// What goes wrong, and when; the latest first.
@@ -87,6 +89,7 @@ pub fn run(seed: u64, flaw: Option<&'static str>, kept: bool) -> Outcome {
     let mut world = World {
         processes: (0..swarm.processes).map(|_| None).collect(),
         until: vec![0; swarm.processes],
+        slept: vec![0; swarm.processes],
         hub: Arc::new(Mutex::new(hub)),
         guests: Process::empty(0),
         about: Arc::new(Mutex::new(swarm.guests)),
@@ -203,7 +206,10 @@ impl World {
             }
             let slept = std::mem::take(&mut self.until[index]) > 0;
             match &self.processes[index] {
-                Some(process) if slept => process.wake(now),
+                Some(process) if slept => {
+                    lock(&self.hub).auditor.woke(self.slept[index], now);
+                    process.wake(now);
+                }
                 Some(_) => {}
                 None => self.processes[index] = Some(Process::start(&self.hub, index, &self.swarm)),
             }
@@ -244,6 +250,8 @@ impl World {
             Fault::Pause(index, length) => {
                 if self.processes[index].is_some() {
                     hub.note(None, format!("p{index} sleeps for {} ms", length / 1000));
+                    let awake = self.until[index] <= now;
+                    self.slept[index] = if awake { now } else { self.slept[index] };
                     self.until[index] = now + length;
                 }
             }

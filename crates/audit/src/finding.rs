@@ -116,6 +116,23 @@ pub enum Finding {
     #[error("{person} has used the key \"{key}\" twice")]
     KeyTwice { person: Id, key: String },
 
+    #[error("opening {opening} has no {what} {expected}, or has it twice")]
+    GapInRoom { opening: i64, what: String, expected: i64 },
+    #[error("the seed of opening {opening} is not the one whose hash was published")]
+    SeedDiffers { opening: i64 },
+    #[error(
+        "{person} has number {number} in opening {opening}, which is not the rank that arrival or lot gives"
+    )]
+    WrongRank { opening: i64, number: i64, person: Id },
+    #[error("{person} has two live tokens in opening {opening}")]
+    TwoTokens { opening: i64, person: Id },
+    #[error("number {number} of opening {opening} does not fit people having been let in up to {let_in}")]
+    LetInWrongly { opening: i64, number: i64, let_in: i64 },
+    #[error("number {number} of opening {opening} was let in before {before}")]
+    LetInBefore { opening: i64, number: i64, before: i64 },
+    #[error("{inside} people were inside at once in opening {opening}, whose room held {size} at most")]
+    TooManyInside { opening: i64, inside: i64, size: i64 },
+
     #[error("{person} was promised {reservation} in {slot}, and does not have it")]
     PromiseLost { person: Id, slot: Slot, reservation: Id },
     #[error("{person} was refused {code} in {slot}, and the log does not say so")]
@@ -171,6 +188,8 @@ pub struct Counts {
     pub people: u64,
     /// Movements of it.
     pub entries: u64,
+    /// Places in waiting rooms.
+    pub tokens: u64,
     /// Visits that clients told of.
     pub visits: u64,
 }

@@ -25,12 +25,16 @@
 //! is what the entries about it say, together with what providers have captured and returned for it. What a provider has captured
 //! for nothing is returned or due, all of it.
 //!
+//! **Waiting rooms.** Numbers of an opening have no gaps and follow from arrival or from the draw, whose seed is the one that was
+//! announced; people were let in by number, and never more of them were inside than the room ever held.
+//!
 //! **Clients.** Every answered success is there, every definite refusal is in the log and not there, an unknown end has
 //! left nothing or one thing, and the same key got the same answer.
 
 mod finding;
 mod ids;
 mod money;
+mod room;
 mod rows;
 mod slot;
 mod states;
@@ -41,7 +45,9 @@ use std::collections::BTreeMap;
 
 pub use finding::{Counts, Finding, Note, Report};
 pub use ids::{Id, Slot, Ticket};
-pub use rows::{Batch, Database, Entry, Payment, PersonRows, Reservation, SlotRows, Venue, Waiting};
+pub use rows::{
+    Batch, Database, Entry, Opening, Payment, PersonRows, Reservation, SlotRows, Token, Venue, Waiting,
+};
 pub use visits::{Ending, Told, Visit};
 
 use rows::Terms;
@@ -107,6 +113,11 @@ impl Auditor {
         money::audit(person, rows, &mut self.report);
     }
 
+    /// Audits an opening of a sale, with all tokens of its waiting room by arrival.
+    pub fn opening(&mut self, opening: &Opening, tokens: &[Token]) {
+        room::audit(opening, tokens, self.options.skew, &mut self.report);
+    }
+
     /// What it came to.
     pub fn finish(self) -> Report {
         self.report
@@ -124,6 +135,9 @@ pub fn audit(database: &Database, visits: &[Visit], options: Options) -> Report 
     }
     for (person, rows) in by_person(database) {
         auditor.person(person, &rows);
+    }
+    for (opening, tokens) in &database.openings {
+        auditor.opening(opening, tokens);
     }
     let mut report = auditor.finish();
     if !visits.is_empty() {

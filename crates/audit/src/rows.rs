@@ -151,6 +151,50 @@ pub struct PersonRows {
     pub payments: Vec<Payment>,
 }
 
+/// A row of `opening`, as far as it is audited.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// Its number.
+    pub id: i64,
+    /// Whose it is.
+    pub venue: i64,
+    /// The most that were ever to be inside at once.
+    pub largest: i64,
+    /// `arrival` or `draw`.
+    pub order: String,
+    /// What was drawn with.
+    pub seed: Vec<u8>,
+    /// What was published of it before.
+    pub seed_hash: Vec<u8>,
+    /// Whether everybody who came before has a number.
+    pub opened: bool,
+    /// How many had come when it opened.
+    pub entrants: Option<i64>,
+    /// How many came in all.
+    pub arrivals: i64,
+    /// How many numbers were given out.
+    pub numbers: i64,
+    /// The highest that was let in.
+    pub let_in: i64,
+}
+
+/// A row of `queue_token`.
+#[derive(Debug, Clone)]
+pub struct Token {
+    /// The how-manieth to come.
+    pub arrival: i64,
+    /// Whose it is.
+    pub person: Id,
+    /// Its number, if it has one.
+    pub number: Option<i64>,
+    /// `WAITING` and so on.
+    pub state: String,
+    /// When it was let in, in milliseconds since 1970.
+    pub let_in_at: Option<i64>,
+    /// When it ended.
+    pub ended_at: Option<i64>,
+}
+
 /// A whole database in memory, for tests and simulations.
 #[derive(Debug, Clone, Default)]
 pub struct Database {
@@ -174,6 +218,8 @@ pub struct Database {
     pub seats: Vec<(Slot, String, Id)>,
     /// Payments with providers, and whose they are.
     pub payments: Vec<(Id, Payment)>,
+    /// All openings, with their tokens by arrival.
+    pub openings: Vec<(Opening, Vec<Token>)>,
 }
 
 /// What a slot of a venue offers.

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use audit::{
-    Batch, Database, Ending, Entry, Id, Options, Payment, Report, Reservation, Slot, Ticket, Told, Venue,
-    Visit, Waiting, audit,
+    Batch, Database, Ending, Entry, Id, Opening, Options, Payment, Report, Reservation, Slot, Ticket, Token,
+    Told, Venue, Visit, Waiting, audit,
 };
 use serde_json::{Value, json};
 
@@ -84,6 +84,37 @@ fn visit(guest: u128, slot: Slot, ticket: Ticket, ending: Ending) -> Visit {
     let told = Told { asked, at: asked + 1, ticket: Some(ticket), ending: Some(ending) };
     let key = Some("wish".into());
     Visit { person: Id(guest), slot, key, told: vec![told], paid: false, keeps: true }
+}
+
+/// A room for two: one has paid, one left before the turn came, two are inside, one waits.
+fn room() -> (Opening, Vec<Token>) {
+    use sha2::Digest;
+    let seed = vec![1; 32];
+    let opening = Opening {
+        id: 1,
+        venue: 1,
+        largest: 2,
+        order: "arrival".into(),
+        seed_hash: sha2::Sha256::digest(&seed).to_vec(),
+        seed,
+        opened: true,
+        entrants: Some(3),
+        arrivals: 5,
+        numbers: 5,
+        let_in: 4,
+    };
+    let token = |n: i64, state: &str, let_in_at, ended_at| {
+        let (person, state) = (Id(n.unsigned_abs().into()), state.into());
+        Token { arrival: n, person, number: Some(n), state, let_in_at, ended_at }
+    };
+    let tokens = vec![
+        token(1, "DONE", Some(100_000), Some(300_000)),
+        token(2, "LEFT", None, Some(150_000)),
+        token(3, "INSIDE", Some(100_000), None),
+        token(4, "INSIDE", Some(300_000), None),
+        token(5, "WAITING", None, None),
+    ];
+    (opening, tokens)
 }
 
 /// Noon, four places. Guest 1 comes with two and pays. Guest 2 comes with one. Guest 3 wants two and is refused, and asks
@@ -211,6 +242,7 @@ fn honest() -> (Database, Vec<Visit>) {
             Id(2),
             Payment { id: Id(99), status: "PAID".into(), captured: 5, pays: None, returned: 2, due: 3 },
         )],
+        openings: vec![room()],
     };
     let won = |guest: u128, slot, number| visit(guest, slot, ticket(slot, number), Ending::Won(Id(guest)));
     let no = |guest, slot, number, code: &str| {
@@ -418,6 +450,18 @@ const LIES: &[(&str, Lie)] = &[
     ("payment-astray", |database, _| database.payments[0].1.pays = Some(Id(1))),
     ("paid-differs", |database, _| database.payments[0].1.pays = Some(Id(2))),
     ("due-differs", |database, _| database.payments[0].1.pays = Some(Id(2))),
+    ("gap-in-room", |database, _| database.openings[0].1[4].number = Some(7)),
+    ("gap-in-room", |database, _| database.openings[0].0.numbers = 6),
+    ("seed-differs", |database, _| database.openings[0].0.seed[0] = 2),
+    ("wrong-rank", |database, _| {
+        database.openings[0].1[2].number = Some(4);
+        database.openings[0].1[3].number = Some(3);
+    }),
+    ("wrong-rank", |database, _| database.openings[0].0.order = "draw".into()),
+    ("two-tokens", |database, _| database.openings[0].1[4].person = Id(3)),
+    ("let-in-wrongly", |database, _| database.openings[0].0.let_in = 5),
+    ("let-in-before", |database, _| database.openings[0].1[3].let_in_at = Some(50_000)),
+    ("too-many-inside", |database, _| database.openings[0].0.largest = 1),
     ("wrong-entry", |database, _| database.entries[2].1.kind = "refund".into()),
     ("no-wallet", |database, _| {
         database.wallets.remove(&Id(8));

@@ -14,6 +14,7 @@ pub mod names;
 pub mod payment;
 pub mod policy;
 pub mod reservation;
+pub mod room;
 pub mod slot;
 pub mod terms;
 pub mod venue;

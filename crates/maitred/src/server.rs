@@ -19,12 +19,15 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::desk::{self, Desk};
 use crate::http::{self, App};
+use crate::keyring::{Kept, Keyring};
 use crate::passwords::Passwords;
 use crate::payments::Payments;
+use crate::rooms::WaitingRooms;
 use crate::seating::Seating;
 use crate::signing::Signer;
 use crate::sweeps;
 use crate::venues::Venues;
+use crate::wallets::Wallets;
 
 /// Who is in line when the server stops is decided within this time, or not at all.
 const LAST_DECISIONS: Duration = Duration::from_secs(5);
@@ -84,19 +87,20 @@ fn innermost(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), innermost)
 }
 
-/// The signer of the configuration, or the one kept with the database: beside a file, or inside a server's.
-pub async fn signer(config: &Config) -> anyhow::Result<Signer> {
-    if let Some(key) = &config.token.signing_key {
-        return Signer::from_text(key);
+/// The keys of the configuration, or those kept with the database: beside a file, or inside a server's.
+pub async fn keyring(config: &Config) -> anyhow::Result<Keyring> {
+    if let Some(keys) = &config.token.signing_key {
+        return Ok(Keyring::new(Signer::from_text(keys)?, Kept::Configured));
     }
     match config.store()? {
         Database::Sqlite(_) => {
             make_folder(&config.data)?;
-            Signer::kept_in(&config.data)
+            Ok(Keyring::new(Signer::kept_in(&config.data)?, Kept::Folder(config.data.clone())))
         }
         Database::Postgres(options) => {
-            let kept = store::postgres::signing_key(&options, rand::random()).await;
-            Signer::new(&kept.map_err(|error| unopened(&Database::Postgres(options), error))?)
+            let kept = store::postgres::signing_keys(&options, rand::random()).await;
+            let kept = kept.map_err(|error| unopened(&Database::Postgres(options.clone()), error))?;
+            Ok(Keyring::new(Signer::with_keys(kept)?, Kept::Database(options)))
         }
     }
 }
@@ -128,8 +132,11 @@ impl Server {
             (clock, _) => clock,
         };
         clock.follow(&store).await?;
-        let (desk, runners) =
+        let (desk, mut runners) =
             Desk::open(store.clone(), venues.clone(), keys.clone(), clock.clone(), limits, shared).await?;
+        let (wallets, cashiers) = Wallets::open(store.clone(), clock.clone(), bounds);
+        let (rooms, ushers) = WaitingRooms::open(store.clone(), clock.clone(), bounds);
+        runners.extend(cashiers.into_iter().chain(ushers));
         let stopping = CancellationToken::new();
         let app = Arc::new(App {
             admission: Admission::new(desk.clone(), store.clone(), keys),
@@ -137,8 +144,10 @@ impl Server {
             store,
             desk,
             venues,
+            wallets,
+            rooms,
             clock,
-            signer: signer(config).await?,
+            signer: keyring(config).await?,
             passwords: Passwords::default(),
             payments: Payments::new(&config.payments)?,
             token_lifetime: config.token_lifetime(),
@@ -158,7 +167,7 @@ impl Server {
             tokio::spawn(http::serve(listener, http::router(app.clone()), limits, stopping.clone()));
         let swept = app.clone();
         let sweeping = tokio::spawn(async move {
-            sweeps::run(swept.rooms(), || {
+            sweeps::run(swept.swept(), || {
                 swept.metrics.run_upkeep();
                 swept.seating.tidy();
                 swept.venues.tidy();
@@ -183,7 +192,11 @@ impl Server {
     /// Takes nobody in any more, decides and answers who is there, and ends every task.
     pub async fn stop(self) {
         self.stopping.cancel();
-        self.app.desk.close(LAST_DECISIONS).await;
+        tokio::join!(
+            self.app.desk.close(LAST_DECISIONS),
+            self.app.wallets.close(LAST_DECISIONS),
+            self.app.rooms.close(LAST_DECISIONS)
+        );
         // A batch that still runs then waits for a store that does not answer, and nobody was promised anything by it.
         let give_up = Instant::now() + LAST_BATCH;
         for mut runner in self.runners {

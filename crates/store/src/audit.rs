@@ -2,7 +2,7 @@
 //!
 //! Rows are handed over as they are. What they mean is for the auditor to say, which shares no code with the rules.
 
-use audit::{Auditor, Id, Options, PersonRows, Report, Slot, SlotRows, Venue};
+use audit::{Auditor, Id, Opening, Options, PersonRows, Report, Slot, SlotRows, Token, Venue};
 use booking::VenueId;
 
 use crate::error::Error;
@@ -25,6 +25,37 @@ pub async fn audit(
     }
 }
 
+/// A draw that was looked at.
+#[derive(Debug)]
+pub struct Drawn {
+    /// The opening that it belongs to.
+    pub opening: Opening,
+    /// Everybody in it.
+    pub tokens: Vec<Token>,
+    /// What is wrong with it.
+    pub report: Report,
+}
+
+/// Audits the draws of a venue: those of all its openings that have taken place.
+pub async fn audit_draws(database: &Database, venue: VenueId) -> Result<Vec<Drawn>, Error> {
+    match database {
+        Database::Sqlite(path) => draws(&mut sqlite::audit::Snapshot::open(path)?, venue).await,
+        Database::Postgres(server) => draws(&mut postgres::audit::Snapshot::open(server).await?, venue).await,
+    }
+}
+
+async fn draws(snapshot: &mut impl Snapshot, venue: VenueId) -> Result<Vec<Drawn>, Error> {
+    let mut draws = Vec::new();
+    let openings = snapshot.openings(Some(venue.0.into())).await?;
+    for opening in openings.into_iter().filter(|opening| opening.opened && opening.order == "draw") {
+        let tokens = snapshot.tokens(opening.id).await?;
+        let mut auditor = Auditor::new(Options::default());
+        auditor.opening(&opening, &tokens);
+        draws.push(Drawn { opening, tokens, report: auditor.finish() });
+    }
+    Ok(draws)
+}
+
 /// One instant of a database.
 pub(crate) trait Snapshot {
     /// When it is, in milliseconds since 1970.
@@ -35,6 +66,10 @@ pub(crate) trait Snapshot {
     async fn next_slot(&mut self, after: Slot, last: Slot) -> Result<Option<Slot>, Error>;
     /// All that is stored about a slot.
     async fn slot(&mut self, slot: Slot) -> Result<SlotRows, Error>;
+    /// All openings, of one venue or of all.
+    async fn openings(&mut self, venue: Option<i64>) -> Result<Vec<Opening>, Error>;
+    /// The tokens of an opening, by arrival.
+    async fn tokens(&mut self, opening: i64) -> Result<Vec<Token>, Error>;
     /// Some of the next people of whom anything is stored, in order.
     async fn people(&mut self, after: Option<Id>) -> Result<Vec<(Id, PersonRows)>, Error>;
 }
@@ -66,6 +101,9 @@ async fn run(
     while let Some(next) = snapshot.next_slot(at, last).await? {
         auditor.slot(next, &snapshot.slot(next).await?);
         at = next;
+    }
+    for opening in snapshot.openings(asked).await? {
+        auditor.opening(&opening, &snapshot.tokens(opening.id).await?);
     }
     let mut after = None;
     while venue.is_none() {
@@ -100,6 +138,10 @@ async fn collect(snapshot: &mut impl Snapshot) -> Result<audit::Database, Error>
         all.waiting.extend(rows.waiting.into_iter().map(|waiting| (slot, waiting)));
         all.seats.extend(rows.seats.into_iter().map(|(seat, holder)| (slot, seat, holder)));
         at = slot;
+    }
+    for opening in snapshot.openings(None).await? {
+        let tokens = snapshot.tokens(opening.id).await?;
+        all.openings.push((opening, tokens));
     }
     let mut after = None;
     loop {

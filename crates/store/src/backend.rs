@@ -6,6 +6,7 @@
 
 use std::pin::Pin;
 
+use booking::room::{Opening, OpeningId, Room, Terms, Token};
 use booking::venue::{MenuItem, Settings};
 use booking::{
     EventId, PaymentId, PersonId, ProviderPayment, RefundId, Reservation, ReservationId, Slot, SlotId,
@@ -17,8 +18,8 @@ use jiff::civil::Date;
 use crate::error::{CommitError, Error};
 use crate::postgres::Postgres;
 use crate::records::{
-    Account, AccountError, Batch, ChargeError, DueRefund, Entry, Logged, Occupancy, Overdue, Page,
-    RequestKey, ToLookAt,
+    Account, AccountError, Batch, Charge, ChargeError, DueRefund, Entry, Logged, NewOpening, Occupancy,
+    Overdue, Page, RequestKey, RoomBatch, ToLookAt,
 };
 use crate::sqlite::Sqlite;
 #[cfg(feature = "controls")]
@@ -112,8 +113,9 @@ offered! {
 
     /// What a person's wallet holds.
     fn balance(person: PersonId) -> Result<Won, Error>;
-    /// Puts points into a wallet; with a key, once.
-    fn charge(person: PersonId, amount: Won, key: Option<String>, at: Timestamp) -> Result<Entry, ChargeError>;
+    /// Puts points into wallets, in one transaction, each charge as far as its wallet bears it; with a key, once. What came
+    /// of each.
+    fn charge_all(charges: Vec<Charge>) -> Result<Vec<Result<Entry, ChargeError>>, Error>;
     /// A wallet's movements, newest first, from before the cursor.
     fn wallet_entries(person: PersonId, before: Option<i64>, limit: u32) -> Result<Page<Entry>, Error>;
 
@@ -133,6 +135,29 @@ offered! {
     fn ask_again(id: RefundId, at: Timestamp) -> Result<(), Error>;
     /// What is on its way back through providers: how many refunds, and how much.
     fn refunds_due() -> Result<(u64, Won), Error>;
+    /// The opening of a venue that counts, if it has one.
+    fn opening(venue: VenueId) -> Result<Option<Opening>, Error>;
+    /// Begins a new opening, with numbers of its own, in place of the one before; the room stays as it is.
+    fn add_opening(venue: VenueId, opening: NewOpening) -> Result<Opening, Error>;
+    /// Sets how a venue's room is run; begins `otherwise` where there is no opening.
+    fn set_room(venue: VenueId, terms: Terms, otherwise: NewOpening) -> Result<Opening, Error>;
+    /// The waiting room of a venue, with the latest tokens of these people.
+    fn room(venue: VenueId, people: Vec<PersonId>) -> Result<Option<Room>, Error>;
+    /// Stores a batch if the opening is as it was when it was decided.
+    fn commit_room(batch: RoomBatch) -> Result<(), CommitError>;
+    /// Gives numbers to the next of those who came before an opening that is due, `limit` at most, if it is at this
+    /// version; whether all have one now.
+    fn open_room(opening: OpeningId, version: u64, at: Timestamp, limit: u32) -> Result<bool, CommitError>;
+    /// Who left a room before being let in: their numbers, above the highest that was, in order.
+    fn left_waiting(opening: OpeningId) -> Result<Vec<u64>, Error>;
+    /// A person's latest token.
+    fn token(opening: OpeningId, person: PersonId) -> Result<Option<Token>, Error>;
+    /// Notes that somebody inside has been seen; whether they are inside.
+    fn seen(token: Token, at: Timestamp) -> Result<bool, Error>;
+    /// Venues in whose rooms something is to be done at `now`: an opening is due, somebody is out of time, or there is room.
+    fn due_rooms(now: Timestamp, limit: u32) -> Result<Vec<VenueId>, Error>;
+    /// Who was drawn, by number, from after this one.
+    fn drawn(opening: OpeningId, after: u64, limit: u32) -> Result<Vec<(u64, PersonId)>, Error>;
 
     /// All venues.
     fn venues() -> Result<Vec<Venue>, Error>;

@@ -99,8 +99,6 @@ pub(crate) mod reason {
     pub(crate) const STALE: &str = "MD001";
     /// A wallet cannot bear a movement; the detail is the ticket that asked for it.
     pub(crate) const SHORT: &str = "MD002";
-    /// A wallet would hold more than it may.
-    pub(crate) const TOO_MUCH: &str = "MD003";
 }
 
 impl Failed {
@@ -160,7 +158,6 @@ pub(crate) enum Unique {
     ReservationOfTicket,
     RequestKey,
     Email,
-    ChargeKey,
     Payment,
     OpenPayment,
     PaymentOfReservation,
@@ -169,7 +166,7 @@ pub(crate) enum Unique {
 
 impl Unique {
     /// What each is called in PostgreSQL, and how SQLite, which knows no names, lists its columns.
-    const NAMES: [(&'static str, &'static str, Unique); 12] = [
+    const NAMES: [(&'static str, &'static str, Unique); 11] = [
         ("one_place_a_person", "reservation.slot_id, reservation.person", Unique::PlaceOfPerson),
         ("one_party_a_table", "reservation.slot_id, reservation.table_no", Unique::PartyOfTable),
         ("one_holder_a_seat", "held_seat.slot_id, held_seat.seat", Unique::HolderOfSeat),
@@ -177,7 +174,6 @@ impl Unique {
         ("one_reservation_a_ticket", "reservation.ticket", Unique::ReservationOfTicket),
         ("one_request_a_key", "request_key.person, request_key.key", Unique::RequestKey),
         ("one_account_an_email", "account.email", Unique::Email),
-        ("one_charge_a_key", "wallet_entry.person, wallet_entry.key", Unique::ChargeKey),
         ("payment_pkey", "payment.id", Unique::Payment),
         ("one_open_payment", "payment.reservation", Unique::OpenPayment),
         ("one_payment_a_reservation", "payment.pays", Unique::PaymentOfReservation),

@@ -16,15 +16,15 @@ mod records;
 mod sqlite;
 mod store;
 
-pub use audit::audit;
 #[cfg(feature = "controls")]
 pub use audit::snapshot;
+pub use audit::{Drawn, audit, audit_draws};
 #[cfg(feature = "simulation")]
 pub use backend::{Answer, Backend};
 pub use error::{CommitError, Error};
 pub use records::{
-    Account, AccountError, Batch, ChargeError, DueRefund, Entry, LOOK_AGAIN, LOOK_FIRST, Logged, Occupancy,
-    Overdue, Page, RequestKey, StoredKey, ToLookAt,
+    Account, AccountError, Batch, Charge, ChargeError, DueRefund, Entry, LOOK_AGAIN, LOOK_FIRST, Logged,
+    NewOpening, Occupancy, Overdue, Page, RequestKey, RoomBatch, StoredKey, ToLookAt,
 };
 #[cfg(feature = "controls")]
 pub use store::Controls;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use booking::room::{self, Opening, Order, Seed, Terms};
 use booking::wallet::EntryKind;
 use booking::{
-    Changes, Decision, OrderLine, PersonId, ProviderPayment, RefundId, ReservationId, Seat, SlotId, TicketId,
-    Won,
+    Changes, Decision, OrderLine, PersonId, ProviderPayment, RefundId, ReservationId, Seat, SlotId, Status,
+    TicketId, Verdict, Won,
 };
 use jiff::Timestamp;
 
@@ -47,6 +48,19 @@ impl Batch {
         places.map(|ticket| ticket.place_as_i64()).fold(None, |range, place| {
             Some(range.map_or((place, place), |(from, to): (i64, i64)| (from.min(place), to.max(place))))
         })
+    }
+
+    /// Who has paid, and so is done in the waiting room: whoever has something confirmed that was not merely changed.
+    pub fn payers(&self) -> Vec<PersonId> {
+        let altered = |decision: &&Decision| matches!(decision.verdict, Verdict::Change | Verdict::Move);
+        let altered: HashSet<_> =
+            self.decisions.iter().filter(altered).filter_map(|decision| decision.reservation).collect();
+        let after = self.changes.changed.iter().map(|change| &change.after).chain(&self.changes.new);
+        let confirmed = after.filter(|r| matches!(r.status(), Status::Confirmed | Status::PrepayConfirm));
+        let mut payers: Vec<_> = confirmed.filter(|r| !altered.contains(&r.id)).map(|r| r.person).collect();
+        payers.sort_unstable();
+        payers.dedup();
+        payers
     }
 
     /// What was decided, as the log keeps it.
@@ -154,6 +168,14 @@ impl Sought {
     }
 }
 
+/// The decision about one ticket, if it is in this batch. Its ticket is how a decision begins, so the thousand others of the batch
+/// are not read: after a restart everybody who was answered asks at once.
+pub(crate) fn decision_in(text: &str, ticket: TicketId) -> Result<Option<Decision>, Error> {
+    let Some(at) = text.find(&format!("{{\"ticket\":\"{ticket}\"")) else { return Ok(None) };
+    let mut from_here = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+    from_here.next().transpose().map_err(|_| Error::Unreadable { what: "the decision log" })
+}
+
 /// The decisions of a batch, as the log keeps them.
 pub(crate) fn decisions_in(text: &str) -> Result<Vec<Decision>, Error> {
     serde_json::from_str(text).map_err(|_| Error::Unreadable { what: "the decision log" })
@@ -181,6 +203,19 @@ pub enum AccountError {
     /// The database did not do it.
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+/// Points to be put into a wallet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    /// Whose wallet.
+    pub person: PersonId,
+    /// How much.
+    pub amount: Won,
+    /// With a key it happens once, however often it is asked for.
+    pub key: Option<String>,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// Why a wallet was not charged.
@@ -212,6 +247,30 @@ pub struct Entry {
     pub reservation: Option<ReservationId>,
     /// When.
     pub at: Timestamp,
+}
+
+/// A decided batch of one waiting room: stored whole, or not at all.
+#[derive(Debug, Clone)]
+pub struct RoomBatch {
+    /// The opening as it will be; its version is the one from which the batch was decided.
+    pub opening: Opening,
+    /// What changes.
+    pub changes: room::Changes,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An opening that is to be.
+#[derive(Debug, Clone)]
+pub struct NewOpening {
+    /// When the sale opens.
+    pub opens_at: Timestamp,
+    /// How those who come before are ordered.
+    pub order: Order,
+    /// What a draw is made with.
+    pub seed: Seed,
+    /// How the room is run where the venue had none before.
+    pub terms: Terms,
 }
 
 /// What is taken of a slot at some instant.

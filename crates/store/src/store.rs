@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use booking::{Reservation, ReservationId};
+use booking::{PersonId, Reservation, ReservationId, Won};
+use jiff::Timestamp;
 
 use crate::backend::Backend;
 use crate::error::Error;
 use crate::postgres::{self, Postgres};
+use crate::records::{Charge, ChargeError, Entry};
 use crate::sqlite::Sqlite;
 
 /// Where the truth is kept: the engines there are.
@@ -85,6 +87,18 @@ impl Store {
     /// One reservation.
     pub async fn reservation(&self, id: ReservationId) -> Result<Option<Reservation>, Error> {
         Ok(self.reservations(vec![id]).await?.pop())
+    }
+
+    /// Puts points into one wallet; with a key, once.
+    pub async fn charge(
+        &self,
+        person: PersonId,
+        amount: Won,
+        key: Option<String>,
+        at: Timestamp,
+    ) -> Result<Entry, ChargeError> {
+        let charged = self.charge_all(vec![Charge { person, amount, key, at }]).await?.pop();
+        charged.unwrap_or(Err(ChargeError::Store(Error::Unreadable { what: "a charge" })))
     }
 
     /// Ends whatever works in the background, once what it has in hand is done.

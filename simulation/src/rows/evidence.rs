@@ -69,6 +69,7 @@ impl Rows {
             entries: (0..self.entries.len()).map(|at| (Id(self.entries[at].0), self.entry(at))).collect(),
             keys: self.keys_shown().collect(),
             payments: self.payments_shown().collect(),
+            openings: Vec::new(),
             waiting: self.waiting.iter().map(|((slot, _), w)| (Slot(slot.to_i64()), waiting(w))).collect(),
             seats: self
                 .held_seats()

@@ -6,4 +6,5 @@ mod between_processes;
 mod changes_and_money;
 mod payments;
 mod properties;
+mod rooms;
 mod world;

@@ -190,9 +190,8 @@ fn shuffled(seed: u64) -> Result<(), String> {
     let mut said: Vec<_> =
         [said, said, said.map(|(id, what)| (if id == "c" { "d" } else { id }, what))].concat();
     while !said.is_empty() {
-        let batch: Vec<_> = (0..=below(3))
-            .filter_map(|_| (!said.is_empty()).then(|| said.swap_remove(below(said.len()))))
-            .collect();
+        let size = (1 + below(3)).min(said.len());
+        let batch: Vec<_> = (0..size).map(|_| said.swap_remove(below(said.len()))).collect();
         let batch: Vec<_> = batch.into_iter().map(|(id, what)| world.says(PAYMENT, what, id)).collect();
         world.run(&batch);
     }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod audit;
+mod keys;
 mod serve;
 mod token;
 
@@ -44,6 +45,9 @@ enum Command {
         after_help = "Example:\n  maitred audit --data ./data\n  maitred audit --data ./restored --json > report.json"
     )]
     Audit(audit::Audit),
+    /// Replace the key that signs tokens.
+    #[command(after_help = "Example:\n  maitred keys rotate --data ./data")]
+    Keys(keys::Keys),
     /// Print the OpenAPI document.
     #[command(after_help = "Example:\n  maitred openapi > openapi.json")]
     Openapi,
@@ -69,6 +73,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Config(flags) => print(&Config::load(&flags)?.shown())?,
         Command::Migrate(flags) => migrate(&Config::load(&flags)?)?,
         Command::Audit(audit) => return audit.run(),
+        Command::Keys(keys) => keys.run()?,
         Command::Openapi => print(&http::openapi())?,
     }
     Ok(ExitCode::SUCCESS)

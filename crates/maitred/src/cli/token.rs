@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use crate::clock::Clock;
 use crate::config::{Config, Flags};
 use crate::fresh;
-use crate::server::signer;
+use crate::server::keyring;
 use crate::signing::Claims;
 
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(super) struct Token {
 impl Token {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.flags)?;
-        let signer = super::runtime()?.block_on(signer(&config))?;
+        let signer = super::runtime()?.block_on(keyring(&config))?;
         let now = Clock::System.now();
         // A rehearsal may last longer than a session.
         let expires = now.saturating_add(SignedDuration::from_hours(24)).unwrap_or(now);

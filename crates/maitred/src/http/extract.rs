@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::App;
 use super::problem::{Code, Problem};
 use crate::desk::Key;
+use crate::signing::Claims;
 
 /// The largest body that anybody needs.
 pub const BODY_LIMIT: usize = 64 * 1_024;
@@ -45,7 +46,8 @@ where
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token =
             header.and_then(|value| value.split_once(' ')).filter(|(s, _)| s.eq_ignore_ascii_case("bearer"));
-        let claims = token.and_then(|(_, token)| app.signer.verify(token.trim(), app.clock.now()));
+        let (_, token) = token.ok_or_else(Problem::unauthenticated)?;
+        let claims: Option<Claims> = app.signer.verify(token.trim(), app.clock.now()).await;
         claims
             .map(|claims| Self { id: claims.sub, name: claims.name.into() })
             .ok_or_else(Problem::unauthenticated)

@@ -1,8 +1,10 @@
 //! The languages that people are answered in, and every sentence about a refusal.
 
+use booking::room::{State, Token};
 use booking::{Refusal, Status};
 use hyper::HeaderMap;
 use hyper::header::ACCEPT_LANGUAGE;
+use jiff::Timestamp;
 
 use super::problem::{Code, Problem, later};
 use crate::payments::Unsigned;
@@ -144,6 +146,75 @@ pub fn unsigned(why: Unsigned) -> Problem {
             "서명이 올바르지 않습니다.",
         ),
     }
+}
+
+/// Somebody asks for a place in a waiting room and has one.
+pub fn already_issued(token: &Token) -> Problem {
+    let (en, ko) = match token.number {
+        Some(number) => (
+            format!("You already have number {number}. See GET …/queue-tokens/current."),
+            format!("이미 {number}번 대기표가 있습니다."),
+        ),
+        None => (
+            "You stand in the waiting room already; numbers are given out when the sale opens.".into(),
+            "이미 대기실에 있습니다. 번호는 판매가 시작될 때 정해집니다.".into(),
+        ),
+    };
+    Problem::new(Code::TokenAlreadyIssued, en, ko)
+}
+
+/// Seconds until an instant, at least one.
+fn until(at: Timestamp, now: Timestamp) -> u64 {
+    at.duration_since(now).as_secs().max(0).unsigned_abs() + 1
+}
+
+/// The sale is not open yet.
+pub fn not_open(opens_at: Timestamp, now: Timestamp) -> Problem {
+    let mut problem = Problem::new(
+        Code::NotOpen,
+        format!("The sale opens at {opens_at}. Come back then."),
+        format!("판매는 {opens_at}에 시작됩니다."),
+    );
+    (problem.opens_at, problem.retry_after) = (Some(opens_at), Some(until(opens_at, now)));
+    problem
+}
+
+/// Somebody comes without a token that is inside: where they stand, and what to do.
+pub fn queue_token_required(place: Option<&Token>, opens_at: Timestamp, now: Timestamp) -> Problem {
+    let (en, ko): (String, &'static str) = match place.map(|place| (place.state, place.number)) {
+        Some((State::Waiting, Some(number))) => (
+            format!("You are number {number} and not inside yet. See GET …/queue-tokens/current."),
+            "아직 입장 순서가 아닙니다. 대기 순서를 확인해 주세요.",
+        ),
+        Some((State::Waiting, None)) => (
+            format!("The sale opens at {opens_at}; you stand in the waiting room."),
+            "아직 판매가 시작되지 않았습니다. 대기실에서 기다려 주세요.",
+        ),
+        // It is the token that is wrong.
+        Some((State::Inside, _)) => (
+            "Send your token as Queue-Token; GET …/queue-tokens/current has a fresh one.".into(),
+            "Queue-Token 헤더에 유효한 대기표를 보내 주세요.",
+        ),
+        Some((State::Lapsed, _)) => (
+            "Your time inside is over. Ask for a new place with POST …/queue-tokens.".into(),
+            "입장 시간이 끝났습니다. 대기표를 다시 받아 주세요.",
+        ),
+        Some((State::Done | State::Left, _)) => (
+            "Your place in the waiting room is used up. Ask for a new one with POST …/queue-tokens.".into(),
+            "이미 사용한 대기표입니다. 대기표를 다시 받아 주세요.",
+        ),
+        None => (
+            "This venue has a waiting room. Ask for a place with POST …/queue-tokens.".into(),
+            "대기실이 있는 매장입니다. 먼저 대기표를 받아 주세요.",
+        ),
+    };
+    let mut problem = Problem::new(Code::QueueTokenRequired, en, ko);
+    if opens_at > now {
+        (problem.opens_at, problem.retry_after) = (Some(opens_at), Some(until(opens_at, now)));
+    } else if place.is_some_and(|place| place.state == State::Waiting) {
+        problem.retry_after = Some(later(2));
+    }
+    problem
 }
 
 fn standing(status: Status) -> (&'static str, &'static str) {

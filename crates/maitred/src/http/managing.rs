@@ -9,11 +9,13 @@ use axum::response::{IntoResponse, Response};
 use booking::policy::CancelledBy;
 use booking::venue::MAX_PARTY;
 use booking::{Action, Outcome, Refusal, Reservation, ReservationId, SlotId, Status, TicketId, Verdict, Won};
+use hyper::HeaderMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::App;
 use super::extract::{Guest, Id, Json, Nothing};
+use super::gate;
 use super::language::{self, Language};
 use super::moves::Holder;
 use super::payments::{begun, in_progress};
@@ -76,17 +78,23 @@ impl IntoResponse for Managed {
 }
 
 /// Does something about a reservation, in the lane of the slot where it is wanted. A reservation that has moved, run out
-/// or has something else done about it in the meantime is looked at again.
+/// or has something else done about it in the meantime is looked at again. What is gated needs a token where the venue has a
+/// waiting room.
 async fn manage(
     app: &App,
     guest: &Guest,
     id: ReservationId,
     role: Role,
+    gated: Option<&HeaderMap>,
     wanted: impl Fn(&Reservation, CancelledBy) -> (SlotId, Action),
 ) -> Result<Managed, Problem> {
     let mut last = Problem::unavailable();
     for _ in 0..FOLLOW {
         let (reservation, by) = find(app, guest, id, role).await?;
+        // An offer comes to people wherever they are: nobody has to go inside for it again.
+        if let Some(headers) = gated.filter(|_| !reservation.offered) {
+            gate::pass_again(app, guest, reservation.slot.venue(), headers).await?;
+        }
         let (slot, action) = wanted(&reservation, by);
         let verdict = action.verdict();
         let ticket = match app.admission.manage(slot, guest.id, action).await {
@@ -157,27 +165,40 @@ pub async fn pay(
     State(app): State<Arc<App>>,
     holder: Holder,
     Id(id): Id<ReservationId>,
+    headers: HeaderMap,
     Json { value: request, .. }: Json<PaymentRequest>,
 ) -> Answered {
     let found = app.store.reservation(id).await?;
     if found.is_none_or(|reservation| !holder.may(reservation.ticket)) {
         return Err(Problem::not_found("reservation"));
     }
-    pay_with(&app, &holder.guest, id, &request.method).await
+    pay_with(&app, &holder.guest, id, &request.method, &headers).await
 }
 
 /// Pays by the method of this name.
-pub async fn pay_with(app: &App, guest: &Guest, id: ReservationId, method: &str) -> Answered {
+pub async fn pay_with(
+    app: &App,
+    guest: &Guest,
+    id: ReservationId,
+    method: &str,
+    headers: &HeaderMap,
+) -> Answered {
     let Some(provider) = app.payments.named(method) else {
         let known = app.payments.names().join(", ");
         return Err(Problem::field("/method", format!("must be one of: {known}")));
     };
-    let managed = manage(app, guest, id, Role::Guest, |reservation, _| {
+    let managed = manage(app, guest, id, Role::Guest, Some(headers), |reservation, _| {
         (reservation.slot, provider.begin(reservation, app.clock.now()))
     });
     match managed.await {
         Ok(Managed::Done(reservation)) if provider.outside().is_some() => begun(app, &reservation).await,
-        Ok(managed) => Ok(managed.into_response()),
+        Ok(managed) => {
+            if let Managed::Done(paid) = &managed {
+                // Whoever has paid is done in the waiting room: the next is let in.
+                app.rooms.left(paid.slot.venue());
+            }
+            Ok(managed.into_response())
+        }
         Err(problem) if problem.code == Code::PaymentInProgress => Err(in_progress(app, id, problem).await),
         Err(problem) => Err(problem),
     }
@@ -197,7 +218,7 @@ pub async fn cancel(
 
 /// Gives a reservation up, by its guest or by the venue.
 pub async fn give_up(app: &App, guest: &Guest, id: ReservationId) -> Answered {
-    let managed = manage(app, guest, id, Role::GuestOrStaff, |reservation, by| {
+    let managed = manage(app, guest, id, Role::GuestOrStaff, None, |reservation, by| {
         (reservation.slot, Action::Cancel { reservation: id, by })
     });
     Ok(managed.await?.into_response())
@@ -221,6 +242,7 @@ pub async fn change(
     State(app): State<Arc<App>>,
     guest: Guest,
     Id(id): Id<ReservationId>,
+    headers: HeaderMap,
     Json { value: request, .. }: Json<ChangeRequest>,
 ) -> Answered {
     if request.party_size.is_none() && request.date.is_none() && request.time.is_none() {
@@ -237,7 +259,7 @@ pub async fn change(
     let day = request.date.unwrap_or_else(|| reservation.slot.date().to_string());
     let time = request.time.unwrap_or_else(|| booking::venue::StartTime(reservation.slot.time()).to_string());
     let target = slot(&app, &venue, &day, &time).map_err(Problem::invalid)?;
-    let managed = manage(&app, &guest, id, Role::Guest, |now, _| {
+    let managed = manage(&app, &guest, id, Role::Guest, Some(&headers), |now, _| {
         let party = request.party_size.unwrap_or(now.party);
         let action = match now.slot == target {
             true => Action::Change { reservation: id, party },
@@ -258,7 +280,7 @@ pub async fn complete(
     Nothing: Nothing,
 ) -> Answered {
     let wanted = |r: &Reservation, _| (r.slot, Action::Complete { reservation: id });
-    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
+    Ok(manage(&app, &guest, id, Role::Staff, None, wanted).await?.into_response())
 }
 
 /// The guests did not come.
@@ -271,7 +293,7 @@ pub async fn no_show(
     Nothing: Nothing,
 ) -> Answered {
     let wanted = |r: &Reservation, _| (r.slot, Action::NoShow { reservation: id });
-    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
+    Ok(manage(&app, &guest, id, Role::Staff, None, wanted).await?.into_response())
 }
 
 /// Hand out a refund that waits for the staff.
@@ -284,5 +306,5 @@ pub async fn refund(
     Nothing: Nothing,
 ) -> Answered {
     let wanted = |r: &Reservation, _| (r.slot, Action::Refund { reservation: id });
-    Ok(manage(&app, &guest, id, Role::Staff, wanted).await?.into_response())
+    Ok(manage(&app, &guest, id, Role::Staff, None, wanted).await?.into_response())
 }

@@ -5,13 +5,16 @@ mod availability;
 mod board;
 mod docs;
 mod extract;
+mod gate;
 mod health;
 mod language;
 mod managing;
 mod moves;
 mod observe;
+mod openings;
 mod payments;
 mod problem;
+mod queue_tokens;
 mod reservations;
 mod server;
 mod staff;
@@ -38,11 +41,13 @@ use utoipa_axum::routes;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
+use crate::keyring::Keyring;
 use crate::passwords::Passwords;
 use crate::payments::{Payments, Till};
+use crate::rooms::WaitingRooms;
 use crate::seating::Seating;
-use crate::signing::Signer;
 use crate::venues::Venues;
+use crate::wallets::Wallets;
 use docs::Bearer;
 use problem::{Code, Problem};
 
@@ -61,10 +66,14 @@ pub struct App {
     pub venues: Arc<Venues>,
     /// Who sits where, as last seen.
     pub seating: Seating,
+    /// Where wallets are charged.
+    pub wallets: Arc<Wallets>,
+    /// Who waits in front of a sale.
+    pub rooms: Arc<WaitingRooms>,
     /// The time.
     pub clock: Clock,
-    /// Signs and verifies access tokens.
-    pub signer: Signer,
+    /// Signs and verifies tokens.
+    pub signer: Keyring,
     /// Hashes passwords.
     pub passwords: Passwords,
     /// The ways to pay.
@@ -83,9 +92,9 @@ pub struct App {
 
 impl App {
     /// What the sweeps go through.
-    pub fn rooms(&self) -> crate::sweeps::Rooms<'_> {
-        let Self { store, admission, desk, venues, clock, stopping, .. } = self;
-        crate::sweeps::Rooms { store, admission, desk, venues, clock, stopping }
+    pub fn swept(&self) -> crate::sweeps::Swept<'_> {
+        let Self { store, admission, desk, venues, rooms, clock, stopping, .. } = self;
+        crate::sweeps::Swept { store, admission, desk, venues, rooms, clock, stopping }
     }
 
     /// What payments with providers pass through.
@@ -123,6 +132,12 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(waitlist::accept))
         .routes(routes!(waitlist::decline))
         .routes(routes!(staff::reservations))
+        .routes(routes!(openings::set_opening))
+        .routes(routes!(openings::set_waiting_room))
+        .routes(routes!(openings::draw))
+        .routes(routes!(queue_tokens::ask))
+        .routes(routes!(queue_tokens::current, queue_tokens::leave))
+        .routes(routes!(queue_tokens::events))
         .routes(routes!(availability::day))
         .routes(routes!(availability::dates))
         .routes(routes!(reservations::book, reservations::own))

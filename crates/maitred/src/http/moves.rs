@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts, State};
 use booking::{PersonId, TicketId};
-use fairlane::Claim;
+use fairlane::Claim as Claimed;
 use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
@@ -18,11 +18,10 @@ use super::App;
 use super::extract::{Guest, Id, Json};
 use super::problem::{Problem, ProblemBody};
 use super::tickets::{self, TicketRef};
+use crate::signing::Claim;
 
 /// How long a code is good.
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(10);
-const MOVE: &str = "move";
-const PASS: &str = "pass";
 
 /// What a code says: which place, until when, and for whom. Written briefly: people scan it from a screen.
 #[derive(Serialize, Deserialize)]
@@ -44,6 +43,22 @@ struct Pass {
     ticket: TicketId,
     owner: PersonId,
     exp: i64,
+}
+
+impl Claim for Code {
+    const PURPOSE: &'static str = "move";
+
+    fn is_good_at(&self, second: i64) -> bool {
+        second < self.exp
+    }
+}
+
+impl Claim for Pass {
+    const PURPOSE: &'static str = "pass";
+
+    fn is_good_at(&self, second: i64) -> bool {
+        second < self.exp
+    }
 }
 
 /// Somebody who may ask about a place in line: its owner, or whoever brought it to another device.
@@ -71,8 +86,11 @@ where
         let app = Arc::<App>::from_ref(state);
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = header.and_then(|value| value.split_once(' ')).map(|(_, token)| token.trim());
-        let pass = token.and_then(|token| app.signer.open::<Pass>(PASS, token));
-        match pass.filter(|pass| pass.exp > app.clock.now().as_second()) {
+        let pass = match token {
+            Some(token) => app.signer.verify::<Pass>(token, app.clock.now()).await,
+            None => None,
+        };
+        match pass {
             // Nothing is booked with it, so no name is put on anything.
             Some(Pass { ticket, owner, .. }) => {
                 Ok(Self { guest: Guest { id: owner, name: Arc::default() }, only: Some(ticket) })
@@ -121,7 +139,7 @@ pub async fn offer(
     };
     let expires_at = app.clock.now().saturating_add(GOOD_FOR).unwrap_or(Timestamp::MAX);
     let code = Code { ticket, to, exp: expires_at.as_second(), once: rand::random() };
-    let code = app.signer.seal(MOVE, &code);
+    let code = app.signer.sign(&code);
     Ok((StatusCode::CREATED, axum::Json(MoveCode { code, expires_at })))
 }
 
@@ -162,7 +180,7 @@ pub async fn redeem(
     Json { value: Redemption { code }, .. }: Json<Redemption>,
 ) -> Result<axum::Json<Moved>, Problem> {
     let now = app.clock.now();
-    let code = app.signer.open::<Code>(MOVE, &code).filter(|code| code.exp > now.as_second());
+    let code = app.signer.verify::<Code>(&code, now).await;
     let Code { ticket, to, once, .. } = code.ok_or_else(spent)?;
     if let Some(to) = to
         && guest?.id != to
@@ -174,8 +192,8 @@ pub async fn redeem(
     let used = app.coordination.guard(&format!("move:{ticket}:{once:x}"));
     let by = format!("{:x}", rand::random::<u64>());
     match used.claim(&by, Duration::from_secs(GOOD_FOR.as_secs().unsigned_abs())).await {
-        Ok(Claim::Claimed) => {}
-        Ok(Claim::Held { .. }) => return Err(spent()),
+        Ok(Claimed::Claimed) => {}
+        Ok(Claimed::Held { .. }) => return Err(spent()),
         Err(error) => {
             tracing::warn!(%error, "a code cannot be used up just now");
             return Err(Problem::unavailable());
@@ -184,6 +202,6 @@ pub async fn redeem(
     let lifetime = SignedDuration::try_from(app.token_lifetime).unwrap_or(SignedDuration::from_hours(1));
     let expires_at = now.saturating_add(lifetime).unwrap_or(Timestamp::MAX);
     let pass = Pass { ticket, owner, exp: expires_at.as_second() };
-    let access_token = app.signer.seal(PASS, &pass);
+    let access_token = app.signer.sign(&pass);
     Ok(axum::Json(Moved { ticket: ticket.into(), access_token, expires_at }))
 }

@@ -6,16 +6,22 @@
 use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
+use booking::room::Token;
 use booking::{ProviderPayment, TicketId};
 use hyper::StatusCode;
 use hyper::header::RETRY_AFTER;
+use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::language::Language;
 use super::payments::PaymentView;
+use super::queue_tokens::standing;
 use super::tickets::TicketRef;
+use crate::counter::Unserved;
+use crate::desk::Turned;
+use crate::rooms::Unheard;
 
 macro_rules! codes {
     ($($variant:ident $code:literal $status:ident $title:literal,)*) => {
@@ -55,6 +61,9 @@ codes! {
     NotEnoughPlaces "not-enough-places" CONFLICT "Not enough places",
     TableUnavailable "table-unavailable" CONFLICT "No table available",
     SeatTaken "seat-taken" CONFLICT "A seat is taken",
+    TokenAlreadyIssued "token-already-issued" CONFLICT "A token has been issued already",
+    QueueTokenRequired "queue-token-required" FORBIDDEN "A token that is inside is required",
+    NotOpen "not-open" FORBIDDEN "Not open yet",
     IllegalTransition "illegal-transition" CONFLICT "Not possible in this state",
     InsufficientPoints "insufficient-points" CONFLICT "Not enough points",
     PaymentInProgress "payment-in-progress" CONFLICT "A payment is in progress",
@@ -108,6 +117,10 @@ pub struct Problem {
     pub retry_after: Option<u64>,
     /// The payment that this is about.
     pub payment: Option<Box<PaymentView>>,
+    /// When the sale opens.
+    pub opens_at: Option<Timestamp>,
+    /// The place in the waiting room that this is about.
+    pub queue: Option<QueuePlace>,
 }
 
 impl Problem {
@@ -122,6 +135,8 @@ impl Problem {
             ticket: None,
             retry_after: None,
             payment: None,
+            opens_at: None,
+            queue: None,
         }
     }
 
@@ -200,6 +215,12 @@ impl Problem {
         self
     }
 
+    /// The same, about this place in a waiting room.
+    pub fn standing(mut self, token: &Token, ahead: Option<u64>) -> Self {
+        self.queue = Some(QueuePlace { number: token.number, state: standing(token.state), ahead });
+        self
+    }
+
     /// As it is written on the wire.
     pub fn body(&self, language: Language) -> ProblemBody {
         ProblemBody {
@@ -215,6 +236,8 @@ impl Problem {
             remaining: self.remaining,
             ticket: self.ticket.map(TicketRef::from),
             provider_payment: self.payment.clone(),
+            opens_at: self.opens_at,
+            queue: self.queue,
         }
     }
 }
@@ -259,6 +282,20 @@ pub struct ProblemBody {
     #[serde(rename = "providerPayment")]
     #[schema(value_type = Option<PaymentView>)]
     provider_payment: Option<Box<PaymentView>>,
+    #[serde(rename = "opensAt", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    opens_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<QueuePlace>,
+}
+
+/// A place in a waiting room, briefly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct QueuePlace {
+    number: Option<u64>,
+    /// `waiting`, `inside`, `done`, `left` or `lapsed`.
+    state: &'static str,
+    ahead: Option<u64>,
 }
 
 impl ProblemBody {
@@ -276,6 +313,25 @@ impl IntoResponse for Problem {
         }
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl From<Unserved> for Problem {
+    fn from(unserved: Unserved) -> Self {
+        match unserved {
+            Unserved::Line(refused) => super::reservations::turned(Turned::Line(refused)),
+            Unserved::Died => Self::internal(),
+        }
+    }
+}
+
+impl From<Unheard> for Problem {
+    fn from(unheard: Unheard) -> Self {
+        match unheard {
+            Unheard::NoRoom => Self::not_found("waiting room"),
+            Unheard::Unserved(unserved) => unserved.into(),
+            Unheard::Store(error) => error.into(),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::App;
 use super::extract::{Guest, Id, IdempotencyKey, Json, Patience, Query, date};
+use super::gate;
 use super::language::{self, Language};
 use super::moves::Holder;
 use super::problem::{Code, FieldError, Problem, ProblemBody, later};
@@ -67,11 +68,12 @@ pub struct ItemRequest {
 /// Ask for a reservation. It is decided in its turn whether or not anybody waits for the answer.
 #[utoipa::path(post, path = "/api/reservations", tag = "reservations", request_body = BookingRequest,
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key has one place and one answer."),
-           ("Prefer" = Option<String>, Header, description = "`wait=N`: seconds to wait in the call, 0 to 10; 2 if absent.")),
+           ("Prefer" = Option<String>, Header, description = "`wait=N`: seconds to wait in the call, 0 to 10; 2 if absent."),
+           ("Queue-Token" = Option<String>, Header, description = "A token that is inside, where the venue has a waiting room.")),
     responses((status = 201, description = "Seated", body = ReservationView),
               (status = 202, description = "In line: the ticket keeps the place", body = TicketView),
               (status = 409, body = ProblemBody), (status = 422, body = ProblemBody), (status = 429, body = ProblemBody),
-              (status = 401, body = ProblemBody), (status = 404, body = ProblemBody), (status = 503, body = ProblemBody)))]
+              (status = 401, body = ProblemBody), (status = 403, body = ProblemBody), (status = 404, body = ProblemBody), (status = 503, body = ProblemBody)))]
 pub async fn book(
     State(app): State<Arc<App>>,
     guest: Guest,
@@ -86,8 +88,9 @@ pub async fn book(
     let slot = slot(&app, &venue, &request.date, &request.time);
     let wish = wish(&app, &venue, request, &guest);
     let key = key.with_body(&bytes);
+    let gate = gate::pass(&app, &guest, venue.id, &headers).await;
     let admitted = match (slot, wish) {
-        (Ok(slot), Ok(booking)) => {
+        (Ok(slot), Ok(booking)) if gate.is_ok() => {
             refuse_taken(&app, &venue, slot, &booking, &guest, key.as_ref()).await?;
             let (person, action) = (guest.id, Action::Book(Box::new(booking)));
             let rate = venue.settings.requests_per_second;
@@ -100,7 +103,7 @@ pub async fn book(
                 Some(key) => app.admission.before(guest.id, key).await.map_err(turned)?,
                 None => None,
             };
-            before.ok_or_else(|| Problem::invalid(errors))?
+            before.ok_or_else(|| gate.err().unwrap_or_else(|| Problem::invalid(errors)))?
         }
     };
     let answered = match admitted {

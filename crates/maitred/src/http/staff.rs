@@ -25,7 +25,7 @@ use super::venues::MenuItemView;
 use super::views::{List, ReservationView, VenueView};
 
 /// A venue that this person runs.
-async fn own_venue(app: &App, guest: &Guest, id: VenueId) -> Result<Arc<Venue>, Problem> {
+pub async fn own_venue(app: &App, guest: &Guest, id: VenueId) -> Result<Arc<Venue>, Problem> {
     let venue = venue(app, id).await?;
     if venue.is_staff(guest.id) { Ok(venue) } else { Err(Problem::forbidden()) }
 }

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::extract::Id;
+use super::openings::OpeningView;
 use super::problem::{Problem, ProblemBody};
 use super::reservations::venue;
 use super::views::{List, VenueView};
@@ -21,11 +22,25 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<axum::Json<List<VenueVi
     Ok(axum::Json(List::whole(venues.iter().map(VenueView::from).collect())))
 }
 
+/// One venue, and when its sale opens.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VenueAndOpening {
+    #[serde(flatten)]
+    venue: VenueView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opening: Option<OpeningView>,
+}
+
 /// One venue.
 #[utoipa::path(get, path = "/api/venues/{id}", operation_id = "venue", tag = "venues", params(("id" = String, Path)),
-    responses((status = 200, body = VenueView), (status = 404, body = ProblemBody)))]
-pub async fn one(State(app): State<Arc<App>>, Id(id): Id<VenueId>) -> Result<axum::Json<VenueView>, Problem> {
-    Ok(axum::Json(VenueView::from(venue(&app, id).await?.as_ref())))
+    responses((status = 200, body = VenueAndOpening), (status = 404, body = ProblemBody)))]
+pub async fn one(
+    State(app): State<Arc<App>>,
+    Id(id): Id<VenueId>,
+) -> Result<axum::Json<VenueAndOpening>, Problem> {
+    let venue = VenueView::from(venue(&app, id).await?.as_ref());
+    let view = app.rooms.view(id).await?;
+    Ok(axum::Json(VenueAndOpening { venue, opening: view.map(|view| OpeningView::from(&view.opening)) }))
 }
 
 /// Something on the menu.

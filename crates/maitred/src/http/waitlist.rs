@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::App;
 use super::extract::{Guest, Id, Json, Nothing, Query};
+use super::gate;
 use super::language::{self, Language};
 use super::managing::{self, PATIENCE};
 use super::problem::{Problem, ProblemBody};
@@ -114,6 +115,7 @@ pub async fn join(
     let venue = venue(&app, id).await?;
     let slot = slot(&app, &venue, &request.date, &request.time).map_err(Problem::invalid)?;
     check(&venue, request.party_size)?;
+    gate::pass(&app, &guest, venue.id, &headers).await?;
     let offer = fresh::reservation_id(app.clock.now());
     let action = Action::Join { name: guest.name.clone(), party: request.party_size, offer };
     if let Some(response) = decided(&app, &guest, slot, action, Language::of(&headers)).await? {
@@ -242,10 +244,11 @@ pub async fn accept(
     State(app): State<Arc<App>>,
     guest: Guest,
     Id(id): Id<ReservationId>,
+    headers: HeaderMap,
     Nothing: Nothing,
 ) -> Result<Response, Problem> {
     offered(&app, &guest, id).await?;
-    managing::pay_with(&app, &guest, id, POINTS).await
+    managing::pay_with(&app, &guest, id, POINTS, &headers).await
 }
 
 /// Decline what is offered: it goes to the next on the list.

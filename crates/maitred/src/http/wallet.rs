@@ -16,6 +16,7 @@ use super::extract::{Guest, IdempotencyKey, Json, Query};
 use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::Cursor;
 use super::views::List;
+use crate::wallets::Uncharged;
 
 /// What a wallet holds.
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,7 +75,7 @@ impl From<&Entry> for EntryView {
 /// Put points into one's wallet.
 #[utoipa::path(post, path = "/api/wallet/charges", tag = "wallet", request_body = Charge,
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key charges once.")),
-    responses((status = 201, body = EntryView), (status = 422, body = ProblemBody)))]
+    responses((status = 201, body = EntryView), (status = 422, body = ProblemBody), (status = 429, body = ProblemBody), (status = 503, body = ProblemBody)))]
 pub async fn charge(
     State(app): State<Arc<App>>,
     guest: Guest,
@@ -85,17 +86,17 @@ pub async fn charge(
         return Err(Problem::field("/amount", format!("must be between 1 and {MAX_CHARGE}")));
     }
     let key = key.0.map(String::from);
-    let charged = app.store.charge(guest.id, Won(amount), key, app.clock.now()).await;
-    let entry = charged.map_err(|error| match error {
-        ChargeError::TooMuch => {
+    let entry = app.wallets.charge(guest.id, Won(amount), key).await.map_err(|error| match error {
+        Uncharged::Refused(ChargeError::TooMuch) => {
             Problem::field("/amount", format!("is too much: a wallet holds {MAX_BALANCE} at most"))
         }
-        ChargeError::KeyUsed => Problem::new(
+        Uncharged::Refused(ChargeError::KeyUsed) => Problem::new(
             Code::IdempotencyMismatch,
             "This Idempotency-Key was used for another amount. Send a new key.",
             "다른 요청에 사용된 Idempotency-Key입니다.",
         ),
-        ChargeError::Store(error) => error.into(),
+        Uncharged::Refused(ChargeError::Store(error)) => error.into(),
+        Uncharged::Unserved(unserved) => unserved.into(),
     })?;
     Ok((StatusCode::CREATED, axum::Json(EntryView::from(&entry))))
 }

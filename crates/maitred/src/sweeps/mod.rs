@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::desk::Desk;
+use crate::rooms::WaitingRooms;
 use crate::venues::Venues;
 
 const PERIOD: Duration = Duration::from_secs(1);
@@ -33,7 +34,7 @@ const KEY_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// What is swept.
 #[derive(Clone, Copy)]
-pub struct Rooms<'a> {
+pub struct Swept<'a> {
     /// Holds and keys.
     pub store: &'a Store,
     /// Through which holds are ended.
@@ -42,6 +43,8 @@ pub struct Rooms<'a> {
     pub desk: &'a Desk,
     /// What there is to book.
     pub venues: &'a Arc<Venues>,
+    /// Who waits to be let in, and who is idle inside.
+    pub rooms: &'a WaitingRooms,
     /// The time.
     pub clock: &'a Clock,
     /// Ends the sweeping.
@@ -49,65 +52,67 @@ pub struct Rooms<'a> {
 }
 
 /// Sweeps until the server stops; `also` is done once in a while.
-pub async fn run(rooms: Rooms<'_>, also: impl Fn()) {
+pub async fn run(swept: Swept<'_>, also: impl Fn()) {
     for round in 0u32.. {
         tokio::select! {
             biased;
-            () = rooms.stopping.cancelled() => return,
-            () = tokio::time::sleep(pause(rooms).await) => {}
+            () = swept.stopping.cancelled() => return,
+            () = tokio::time::sleep(pause(swept).await) => {}
         }
-        if let Err(error) = sweep(rooms, round, &also).await {
+        if let Err(error) = sweep(swept, round, &also).await {
             tracing::warn!(%error, "a sweep was cut short; the next one goes on");
         }
     }
 }
 
 /// How long until there is something to do: the next hold that runs out, if that is soon.
-async fn pause(rooms: Rooms<'_>) -> Duration {
-    if rooms.desk.is_in_trouble() {
+async fn pause(swept: Swept<'_>) -> Duration {
+    if swept.desk.is_in_trouble() {
         return PERIOD;
     }
-    let Ok(Some(deadline)) = rooms.store.next_deadline().await else { return PERIOD };
-    let left = Duration::try_from(deadline.duration_since(rooms.clock.now())).unwrap_or(Duration::ZERO);
+    let Ok(Some(deadline)) = swept.store.next_deadline().await else { return PERIOD };
+    let left = Duration::try_from(deadline.duration_since(swept.clock.now())).unwrap_or(Duration::ZERO);
     left.clamp(BREATH, PERIOD)
 }
 
-async fn sweep(rooms: Rooms<'_>, round: u32, also: &impl Fn()) -> Result<(), Error> {
+async fn sweep(swept: Swept<'_>, round: u32, also: &impl Fn()) -> Result<(), Error> {
     if round.is_multiple_of(OFTEN) {
-        rooms.clock.follow(rooms.store).await?;
+        swept.clock.follow(swept.store).await?;
     }
-    expire_holds(rooms).await?;
+    expire_holds(swept).await?;
+    swept.rooms.sweep(BOUND).await?;
     if round.is_multiple_of(OFTEN) {
-        tend_waitlists(rooms).await?;
+        tend_waitlists(swept).await?;
     }
     if round.is_multiple_of(SELDOM) {
-        forget_keys(rooms).await?;
-        rooms.admission.tidy();
+        forget_keys(swept).await?;
+        swept.admission.tidy();
+        swept.rooms.tidy();
         let before_yesterday =
-            rooms.clock.now().saturating_sub(SignedDuration::from_hours(48)).unwrap_or_default();
+            swept.clock.now().saturating_sub(SignedDuration::from_hours(48)).unwrap_or_default();
         let before_yesterday = jiff::tz::TimeZone::UTC.to_datetime(before_yesterday).date();
-        rooms.desk.tidy(|slot| slot.date() < before_yesterday);
+        swept.desk.tidy(|slot| slot.date() < before_yesterday);
         also();
     }
     Ok(())
 }
 
 /// Writes down which holds have expired, in their slots' lanes like everything else.
-async fn expire_holds(rooms: Rooms<'_>) -> Result<(), Error> {
-    if rooms.desk.is_in_trouble() {
+async fn expire_holds(swept: Swept<'_>) -> Result<(), Error> {
+    if swept.desk.is_in_trouble() {
         return Ok(());
     }
-    let overdue = rooms.store.overdue(rooms.clock.now(), BOUND).await?;
+    let overdue = swept.store.overdue(swept.clock.now(), BOUND).await?;
     // All are in line before any is waited for, so that one batch takes them together; the next sweep begins when they
     // are done, so that none is entered twice.
-    let entering = overdue.into_iter().map(|hold| rooms.admission.expire(hold));
+    let entering = overdue.into_iter().map(|hold| swept.admission.expire(hold));
     let tickets = futures_util::future::join_all(entering).await;
     // What another process tidies up already is left to it.
     let tickets: Vec<_> = tickets.into_iter().flatten().collect();
     for ticket in tickets {
         tokio::select! {
             biased;
-            () = rooms.stopping.cancelled() => return Ok(()),
+            () = swept.stopping.cancelled() => return Ok(()),
             _ = ticket.wait(LONG) => {}
         }
     }
@@ -115,27 +120,27 @@ async fn expire_holds(rooms: Rooms<'_>) -> Result<(), Error> {
 }
 
 /// Offers what is free to those who wait, where nothing that happened in the slot has: its venue may have grown.
-async fn tend_waitlists(rooms: Rooms<'_>) -> Result<(), Error> {
-    let now = rooms.clock.now();
+async fn tend_waitlists(swept: Swept<'_>) -> Result<(), Error> {
+    let now = swept.clock.now();
     let mut from = SlotId::from_i64(i64::MIN);
     loop {
-        let slots = rooms.store.waited_for(from, BOUND).await?;
+        let slots = swept.store.waited_for(from, BOUND).await?;
         for &id in &slots {
-            let Some(venue) = rooms.venues.get(id.venue()).await? else { continue };
+            let Some(venue) = swept.venues.get(id.venue()).await? else { continue };
             if venue.start(id) <= now {
                 continue;
             }
-            let slot = rooms.store.slot(id).await?;
+            let slot = swept.store.slot(id).await?;
             let fits = |party: &Waiting| {
                 slot.room_for(&venue.settings.inventory, party.party, Wanted::Any, None).is_ok()
             };
             if let Some(first) = slot.waitlist().first_that_fits(fits) {
                 // What another process tends already is left to it.
-                let _ = rooms.admission.manage(id, first.person, Action::Tend {}).await;
+                let _ = swept.admission.manage(id, first.person, Action::Tend {}).await;
             }
         }
         match slots.last() {
-            Some(last) if slots.len() == BOUND as usize && !rooms.stopping.is_cancelled() => {
+            Some(last) if slots.len() == BOUND as usize && !swept.stopping.is_cancelled() => {
                 from = SlotId::from_i64(last.to_i64().saturating_add(1));
             }
             _ => return Ok(()),
@@ -144,8 +149,8 @@ async fn tend_waitlists(rooms: Rooms<'_>) -> Result<(), Error> {
 }
 
 /// Forgets old keys, a bounded number at a time, until none are left.
-async fn forget_keys(rooms: Rooms<'_>) -> Result<(), Error> {
-    let before = rooms.clock.now().saturating_sub(KEY_AGE).unwrap_or_default();
-    while rooms.store.forget_keys(before, BOUND).await? == BOUND as usize && !rooms.stopping.is_cancelled() {}
+async fn forget_keys(swept: Swept<'_>) -> Result<(), Error> {
+    let before = swept.clock.now().saturating_sub(KEY_AGE).unwrap_or_default();
+    while swept.store.forget_keys(before, BOUND).await? == BOUND as usize && !swept.stopping.is_cancelled() {}
     Ok(())
 }

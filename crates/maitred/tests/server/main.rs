@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod app;
+mod apps;
 mod audits;
 mod bad_input;
 mod board;
@@ -15,6 +16,7 @@ mod crowd;
 mod files;
 mod house;
 mod journeys;
+mod listeners;
 mod money;
 mod moves;
 mod on_postgres;
@@ -22,7 +24,9 @@ mod payments;
 mod power;
 mod process;
 mod processes;
+mod queue_tokens;
 mod races;
+mod rooms;
 mod rush;
 mod seats;
 mod shared;
@@ -34,3 +38,4 @@ mod trouble;
 mod truth;
 mod waiting;
 mod waitlist;
+mod wallets;

@@ -10,10 +10,10 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::app::{TOMORROW, settings};
+use crate::apps::{Apps, at_once, in_both};
 use crate::client::Guest;
-use crate::house::{House, at_once, in_both_houses};
 
-in_both_houses! {
+in_both! {
     a_seat_goes_from_available_to_held_to_reserved_and_back,
     a_thousand_people_want_one_seat_and_one_gets_it,
     five_hundred_people_sell_out_fifty_seats,
@@ -45,33 +45,33 @@ async fn ask(guest: &Guest, wish: &Value, wait: &str) -> crate::client::Answer {
     guest.call(Method::POST, "/api/reservations", &[("prefer", wait)], wish.to_string()).await
 }
 
-async fn status(house: &House, venue: VenueId, seat: &str) -> Value {
-    let slot = house.apps[1 % house.apps.len()].slot(venue, "19:00").await;
+async fn status(apps: &Apps, venue: VenueId, seat: &str) -> Value {
+    let slot = apps.all[1 % apps.all.len()].slot(venue, "19:00").await;
     let seats = slot["seats"].as_array().unwrap();
     seats.iter().find(|shown| shown["seat"] == seat).unwrap()["status"].clone()
 }
 
-async fn a_seat_goes_from_available_to_held_to_reserved_and_back(house: House) {
-    let (venue, _) = house.open(hall(1)).await;
-    let guest = house.rich(1).await;
-    assert_eq!(status(&house, venue, "A-1-3").await, "AVAILABLE");
+async fn a_seat_goes_from_available_to_held_to_reserved_and_back(apps: Apps) {
+    let (venue, _) = apps.open(hall(1)).await;
+    let guest = apps.rich(1).await;
+    assert_eq!(status(&apps, venue, "A-1-3").await, "AVAILABLE");
     let held = guest.seated(show(venue, 1, &["A-1-3"])).await;
     assert_eq!((&held["seats"], &held["amountDue"]), (&json!(["A-1-3"]), &json!(50_000)));
-    assert_eq!(status(&house, venue, "A-1-3").await, "HELD");
+    assert_eq!(status(&apps, venue, "A-1-3").await, "HELD");
     let paid = guest.pay(&held).await.expect(200).json();
     assert_eq!((&paid["status"], &paid["amountPaid"]), (&json!("PREPAY_CONFIRM"), &json!(50_000)));
-    assert_eq!(status(&house, venue, "A-1-3").await, "RESERVED");
+    assert_eq!(status(&apps, venue, "A-1-3").await, "RESERVED");
     guest.cancel(&held).await.expect(200);
-    assert_eq!(status(&house, venue, "A-1-3").await, "AVAILABLE");
-    assert_eq!(house.app().remaining(venue, "19:00").await, 10);
-    house.guest(0).seated(show(venue, 1, &["A-1-3"])).await;
-    house.stop().await;
+    assert_eq!(status(&apps, venue, "A-1-3").await, "AVAILABLE");
+    assert_eq!(apps.app().remaining(venue, "19:00").await, 10);
+    apps.guest(0).seated(show(venue, 1, &["A-1-3"])).await;
+    apps.stop().await;
 }
 
-async fn a_thousand_people_want_one_seat_and_one_gets_it(house: House) {
-    let (venue, _) = house.open(hall(5)).await;
+async fn a_thousand_people_want_one_seat_and_one_gets_it(apps: Apps) {
+    let (venue, _) = apps.open(hall(5)).await;
     let people = (0..1_000).map(|n| {
-        let guest = house.guest(n);
+        let guest = apps.guest(n);
         async move { guest.book(show(venue, 1, &["A-3-5"])).await }
     });
     let answers = at_once(people.collect::<Vec<_>>()).await;
@@ -79,13 +79,13 @@ async fn a_thousand_people_want_one_seat_and_one_gets_it(house: House) {
     let taken = answers.iter().filter(|answer| answer.status == 409 && answer.code() == "seat-taken").count();
     let other = answers.iter().find(|answer| ![201, 409].contains(&answer.status.as_u16()));
     assert_eq!((won, taken), (1, 999), "{other:?}");
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn five_hundred_people_sell_out_fifty_seats(house: House) {
-    let (venue, _) = house.open(hall(5)).await;
+async fn five_hundred_people_sell_out_fifty_seats(apps: Apps) {
+    let (venue, _) = apps.open(hall(5)).await;
     let people = (0..500).map(|n| {
-        let guest = house.guest(n);
+        let guest = apps.guest(n);
         async move {
             // Each picks one of those that are shown as free, and another when it is gone.
             let path = format!("/api/venues/{venue}/availability?date={TOMORROW}");
@@ -107,51 +107,51 @@ async fn five_hundred_people_sell_out_fifty_seats(house: House) {
     });
     let won: Vec<_> = at_once(people.collect::<Vec<_>>()).await.into_iter().flatten().collect();
     assert_eq!((won.len(), won.iter().collect::<HashSet<_>>().len()), (50, 50), "every seat once");
-    assert_eq!(house.app().remaining(venue, "19:00").await, 0);
-    house.stop().await;
+    assert_eq!(apps.app().remaining(venue, "19:00").await, 0);
+    apps.stop().await;
 }
 
-async fn whoever_names_no_seat_gets_the_best_together(house: House) {
-    let (venue, _) = house.open(hall(2)).await;
-    let best = async |n, party| house.guest(n).seated(show(venue, party, &[])).await["seats"].clone();
+async fn whoever_names_no_seat_gets_the_best_together(apps: Apps) {
+    let (venue, _) = apps.open(hall(2)).await;
+    let best = async |n, party| apps.guest(n).seated(show(venue, party, &[])).await["seats"].clone();
     assert_eq!(best(0, 2).await, json!(["A-1-5", "A-1-6"]));
     // A row behind in the middle is nearer than three seats aside.
     assert_eq!(best(1, 4).await, json!(["A-2-4", "A-2-5", "A-2-6", "A-2-7"]));
     assert_eq!(best(0, 4).await, json!(["A-1-1", "A-1-2", "A-1-3", "A-1-4"]));
-    let refused = house.guest(1).book(show(venue, 5, &[])).await.refused(409, "seat-taken").json();
+    let refused = apps.guest(1).book(show(venue, 5, &[])).await.refused(409, "seat-taken").json();
     assert_eq!(refused["remaining"], 4, "so many are together");
     assert_eq!(best(1, 4).await, json!(["A-1-7", "A-1-8", "A-1-9", "A-1-10"]));
     assert_eq!(best(0, 3).await, json!(["A-2-1", "A-2-2", "A-2-3"]));
     assert_eq!(best(0, 3).await, json!(["A-2-8", "A-2-9", "A-2-10"]));
-    let refused = house.guest(0).book(show(venue, 1, &[])).await.refused(409, "not-enough-places").json();
+    let refused = apps.guest(0).book(show(venue, 1, &[])).await.refused(409, "not-enough-places").json();
     assert_eq!(refused["remaining"], 0);
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn seats_are_taken_all_or_none(house: House) {
-    let (venue, _) = house.open(hall(1)).await;
-    house.guest(0).seated(show(venue, 1, &["A-1-5"])).await;
-    house.guest(1).book(show(venue, 2, &["A-1-4", "A-1-5"])).await.refused(409, "seat-taken");
-    assert_eq!(house.app().remaining(venue, "19:00").await, 9);
-    house.guest(0).seated(show(venue, 3, &["A-1-4", "A-1-6", "A-1-9"])).await;
+async fn seats_are_taken_all_or_none(apps: Apps) {
+    let (venue, _) = apps.open(hall(1)).await;
+    apps.guest(0).seated(show(venue, 1, &["A-1-5"])).await;
+    apps.guest(1).book(show(venue, 2, &["A-1-4", "A-1-5"])).await.refused(409, "seat-taken");
+    assert_eq!(apps.app().remaining(venue, "19:00").await, 9);
+    apps.guest(0).seated(show(venue, 3, &["A-1-4", "A-1-6", "A-1-9"])).await;
     for (wrong, pointer) in [
         (show(venue, 2, &["A-1-1"]), "/seats"),
         (show(venue, 2, &["A-1-1", "A-1-1"]), "/seats"),
         (show(venue, 1, &["B-1-1"]), "/seats"),
         (show(venue, 9, &[]), "/partySize"),
     ] {
-        let refused = house.guest(1).book(wrong).await.refused(422, "invalid-request").json();
+        let refused = apps.guest(1).book(wrong).await.refused(422, "invalid-request").json();
         assert_eq!(refused["errors"][0]["pointer"], pointer);
     }
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn a_seat_that_is_held_is_refused_at_once_although_the_line_is_long(house: House) {
-    let (venue, _) = house.open(hall(5)).await;
-    house.guest(0).seated(show(venue, 1, &["A-1-1"])).await;
+async fn a_seat_that_is_held_is_refused_at_once_although_the_line_is_long(apps: Apps) {
+    let (venue, _) = apps.open(hall(5)).await;
+    apps.guest(0).seated(show(venue, 1, &["A-1-1"])).await;
     // Everybody asks without patience, and the lane has more to do than it can answer at once.
     let people = (0..400).map(|n| {
-        let guest = house.guest(n);
+        let guest = apps.guest(n);
         let wish = if n % 2 == 0 { show(venue, 1, &["A-1-1"]) } else { show(venue, 1, &[]) };
         async move { (n % 2 == 0, ask(&guest, &wish, "wait=0").await) }
     });
@@ -162,15 +162,15 @@ async fn a_seat_that_is_held_is_refused_at_once_although_the_line_is_long(house:
             assert!([201, 202, 409].contains(&answer.status.as_u16()), "{answer:?}");
         }
     }
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn a_seat_that_is_not_paid_in_time_is_free_again(house: House) {
-    let (venue, _) = house.open(hall(1)).await;
-    let guest = house.rich(0).await;
+async fn a_seat_that_is_not_paid_in_time_is_free_again(apps: Apps) {
+    let (venue, _) = apps.open(hall(1)).await;
+    let guest = apps.rich(0).await;
     let held = guest.seated(show(venue, 2, &["A-1-1", "A-1-2"])).await;
-    house.wait(5 * 60);
-    let other = house.rich(1).await;
+    apps.wait(5 * 60);
+    let other = apps.rich(1).await;
     let taken = other.seated(show(venue, 1, &["A-1-1"])).await;
     // Too late: the seat is somebody else's, and it costs nothing (D9).
     guest.pay(&held).await.refused(409, "seat-taken");
@@ -180,16 +180,16 @@ async fn a_seat_that_is_not_paid_in_time_is_free_again(house: House) {
     let again = guest.pay(&held).await.expect(200).json();
     assert_eq!((&again["seats"], &again["reseats"]), (&json!(["A-1-1", "A-1-2"]), &held["id"]));
     assert_eq!(guest.balance().await, 900_000);
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn ten_payments_at_once_are_one_payment(house: House) {
-    let (venue, _) = house.open(hall(1)).await;
-    let guest = house.rich(0).await;
+async fn ten_payments_at_once_are_one_payment(apps: Apps) {
+    let (venue, _) = apps.open(hall(1)).await;
+    let guest = apps.rich(0).await;
     let held = guest.seated(show(venue, 2, &[])).await;
     let token = guest.token.clone().unwrap();
     let paying = (0..10).map(|n| {
-        let guest = house.apps[n % house.apps.len()].client.guest(token.clone());
+        let guest = apps.all[n % apps.all.len()].client.guest(token.clone());
         let held = held.clone();
         async move { guest.pay(&held).await.status.as_u16() }
     });
@@ -197,5 +197,5 @@ async fn ten_payments_at_once_are_one_payment(house: House) {
     statuses.sort_unstable();
     assert_eq!(statuses, [vec![200], vec![409; 9]].concat());
     assert_eq!(guest.balance().await, 900_000);
-    house.stop().await;
+    apps.stop().await;
 }

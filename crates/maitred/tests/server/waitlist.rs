@@ -4,12 +4,12 @@ use booking::VenueId;
 use serde_json::{Value, json};
 
 use crate::app::{TOMORROW, noon, places};
+use crate::apps::{Apps, at_once, in_both};
 use crate::client::Guest;
-use crate::house::{House, at_once, in_both_houses};
 use crate::seats::{hall, show};
 use crate::steps::until;
 
-in_both_houses! {
+in_both! {
     a_hold_that_is_not_paid_goes_to_the_head_of_the_list,
     whoever_declines_or_waits_too_long_is_passed_over,
     nothing_is_sold_around_the_list,
@@ -38,15 +38,15 @@ async fn offer(guest: &Guest) -> Value {
     .await
 }
 
-async fn a_hold_that_is_not_paid_goes_to_the_head_of_the_list(house: House) {
-    let (venue, _) = house.open(places(2)).await;
-    let late = house.rich(0).await;
+async fn a_hold_that_is_not_paid_goes_to_the_head_of_the_list(apps: Apps) {
+    let (venue, _) = apps.open(places(2)).await;
+    let late = apps.rich(0).await;
     let held = late.seated(noon(venue, 2)).await;
-    let (first, second) = (house.rich(1).await, house.rich(0).await);
+    let (first, second) = (apps.rich(1).await, apps.rich(0).await);
     assert_eq!(join(&first, venue, 2).await["position"], 1);
     assert_eq!(join(&second, venue, 1).await["position"], 2);
     assert_eq!(second.get(&at(venue)).await.expect(200).json()["waitingCount"], 2);
-    house.wait(7 * 60);
+    apps.wait(7 * 60);
     let offered = offer(&first).await;
     assert_eq!((&offered["partySize"], &offered["amountDue"]), (&json!(2), &json!(10_000)));
     // Whoever let it lapse does not get it back around the list.
@@ -57,14 +57,14 @@ async fn a_hold_that_is_not_paid_goes_to_the_head_of_the_list(house: House) {
     let accepted = first.post(&format!("/api/offers/{id}/accept"), json!({})).await.expect(200).json();
     assert_eq!(accepted["status"], "CONFIRMED");
     assert_eq!(first.balance().await, 990_000);
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn whoever_declines_or_waits_too_long_is_passed_over(house: House) {
-    let (venue, _) = house.open(places(2)).await;
-    let guest = house.guest(0);
+async fn whoever_declines_or_waits_too_long_is_passed_over(apps: Apps) {
+    let (venue, _) = apps.open(places(2)).await;
+    let guest = apps.guest(0);
     let held = guest.seated(noon(venue, 2)).await;
-    let waiting = [house.guest(1), house.guest(0), house.rich(1).await];
+    let waiting = [apps.guest(1), apps.guest(0), apps.rich(1).await];
     for waiting in &waiting {
         join(waiting, venue, 2).await;
     }
@@ -77,38 +77,38 @@ async fn whoever_declines_or_waits_too_long_is_passed_over(house: House) {
     offer(&waiting[1]).await;
     assert_eq!(waiting[2].get(&at(venue)).await.expect(200).json()["position"], 1);
     // Five minutes, not seven.
-    house.wait(5 * 60);
+    apps.wait(5 * 60);
     let last = offer(&waiting[2]).await;
     waiting[2].pay(&last).await.expect(200);
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn nothing_is_sold_around_the_list(house: House) {
-    let (venue, _) = house.open(places(4)).await;
-    let guest = house.guest(0);
+async fn nothing_is_sold_around_the_list(apps: Apps) {
+    let (venue, _) = apps.open(places(4)).await;
+    let guest = apps.guest(0);
     let held = guest.seated(noon(venue, 4)).await;
-    let waiting = house.guest(1);
+    let waiting = apps.guest(1);
     join(&waiting, venue, 4).await;
     // Many want what is being given up at the same moment.
     let rush = (0..50).map(|n| {
-        let guest = house.guest(n);
+        let guest = apps.guest(n);
         async move { guest.book(noon(venue, 1)).await.status.as_u16() }
     });
     let rush = tokio::spawn(at_once(rush.collect::<Vec<_>>()));
     guest.cancel(&held).await.expect(200);
     offer(&waiting).await;
     assert_eq!(rush.await.unwrap(), vec![409; 50]);
-    assert_eq!(house.app().remaining(venue, "12:00").await, 0);
-    house.stop().await;
+    assert_eq!(apps.app().remaining(venue, "12:00").await, 0);
+    apps.stop().await;
 }
 
-async fn a_hundred_wait_and_are_served_in_order(house: House) {
-    let (venue, _) = house.open(places(1)).await;
-    let first = house.guest(0);
+async fn a_hundred_wait_and_are_served_in_order(apps: Apps) {
+    let (venue, _) = apps.open(places(1)).await;
+    let first = apps.guest(0);
     let mut held = first.seated(noon(venue, 1)).await;
     let mut holder = first;
     let joining = (0..100).map(|n| {
-        let guest = house.guest(n);
+        let guest = apps.guest(n);
         async move { (join(&guest, venue, 1).await["position"].as_u64().unwrap(), guest) }
     });
     let joined = at_once(joining.collect::<Vec<_>>()).await;
@@ -125,15 +125,15 @@ async fn a_hundred_wait_and_are_served_in_order(house: House) {
         held = offer(&next).await;
         holder = next;
     }
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn a_seat_that_frees_is_offered_with_its_price(house: House) {
-    let (venue, _) = house.open(hall(1)).await;
-    let guest = house.rich(0).await;
+async fn a_seat_that_frees_is_offered_with_its_price(apps: Apps) {
+    let (venue, _) = apps.open(hall(1)).await;
+    let guest = apps.rich(0).await;
     let eight = guest.seated(show(venue, 8, &[])).await;
-    house.guest(1).seated(show(venue, 1, &[])).await;
-    let waiting = house.rich(1).await;
+    apps.guest(1).seated(show(venue, 1, &[])).await;
+    let waiting = apps.rich(1).await;
     let body = json!({"date": TOMORROW, "time": "19:00", "partySize": 2});
     let path = format!("/api/venues/{venue}/waitlist");
     waiting
@@ -149,24 +149,24 @@ async fn a_seat_that_frees_is_offered_with_its_price(house: House) {
     let offered = offer(&waiting).await;
     assert_eq!((offered["seats"].as_array().unwrap().len(), &offered["amountDue"]), (2, &json!(100_000)));
     assert_eq!(waiting.pay(&offered).await.expect(200).json()["status"], "PREPAY_CONFIRM");
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn a_venue_that_grows_offers_what_is_new(house: House) {
-    let (venue, staff) = house.open(places(2)).await;
-    house.guest(0).seated(noon(venue, 2)).await;
-    let waiting = house.guest(1);
+async fn a_venue_that_grows_offers_what_is_new(apps: Apps) {
+    let (venue, staff) = apps.open(places(2)).await;
+    apps.guest(0).seated(noon(venue, 2)).await;
+    let waiting = apps.guest(1);
     join(&waiting, venue, 2).await;
     staff.patch(&format!("/api/venues/{venue}"), json!({"capacity": 4})).await.expect(200);
     offer(&waiting).await;
-    house.stop().await;
+    apps.stop().await;
 }
 
-async fn leaving_the_list_is_leaving_it(house: House) {
-    let (venue, _) = house.open(places(2)).await;
-    let guest = house.guest(0);
+async fn leaving_the_list_is_leaving_it(apps: Apps) {
+    let (venue, _) = apps.open(places(2)).await;
+    let guest = apps.guest(0);
     let held = guest.seated(noon(venue, 2)).await;
-    let (first, second) = (house.guest(1), house.guest(0));
+    let (first, second) = (apps.guest(1), apps.guest(0));
     join(&first, venue, 2).await;
     join(&second, venue, 2).await;
     assert_eq!(first.get("/api/waitlist").await.expect(200).json()["items"].as_array().unwrap().len(), 1);
@@ -176,5 +176,5 @@ async fn leaving_the_list_is_leaving_it(house: House) {
     guest.cancel(&held).await.expect(200);
     offer(&second).await;
     // Whoever finds room is offered it at once.
-    house.stop().await;
+    apps.stop().await;
 }

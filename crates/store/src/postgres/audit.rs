@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ::audit::{Batch, Entry, Id, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
+use ::audit::{
+    Batch, Entry, Id, Opening, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Token, Venue,
+    Waiting,
+};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
@@ -63,9 +66,10 @@ impl Snapshot {
         let snapshot = Self { client, connection };
         snapshot.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let sql = "SELECT count(*) FROM unnest(ARRAY['venue', 'slot', 'reservation', 'decision', 'request_key', \
-                   'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund']) AS name WHERE to_regclass(name) IS NOT NULL";
+                   'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund', 'opening', 'queue_token']) AS name \
+                   WHERE to_regclass(name) IS NOT NULL";
         match snapshot.client.query_one(sql, &[]).await?.try_get(0) {
-            Ok(11_i64) => Ok(snapshot),
+            Ok(13_i64) => Ok(snapshot),
             _ => Err(Error::Unfit("it has not all tables of maitred; run maitred migrate")),
         }
     }
@@ -136,6 +140,45 @@ impl crate::audit::Snapshot for Snapshot {
             waiting: listed.iter().map(waiting).collect::<Result<_, Error>>()?,
             seats: seats.iter().map(seat).collect::<Result<_, Error>>()?,
         })
+    }
+
+    async fn openings(&mut self, venue: Option<i64>) -> Result<Vec<Opening>, Error> {
+        let sql = "SELECT id, venue_id::bigint, largest, by_order, seed, seed_hash, opened_at IS NOT NULL, entrants, \
+                   arrivals, numbers, let_in FROM opening WHERE $1::bigint IS NULL OR venue_id = $1 ORDER BY id";
+        let opening = |row: &Row| {
+            let mut columns = Columns::of(row, "an opening");
+            Ok(Opening {
+                id: columns.take()?,
+                venue: columns.take()?,
+                largest: columns.take()?,
+                order: columns.take()?,
+                seed: columns.take()?,
+                seed_hash: columns.take()?,
+                opened: columns.take()?,
+                entrants: columns.take()?,
+                arrivals: columns.take()?,
+                numbers: columns.take()?,
+                let_in: columns.take()?,
+            })
+        };
+        self.ask(sql, &[&venue]).await?.iter().map(opening).collect()
+    }
+
+    async fn tokens(&mut self, opening: i64) -> Result<Vec<Token>, Error> {
+        let sql = "SELECT arrival, person, number, state, let_in_at, ended_at FROM queue_token \
+                   WHERE opening_id = $1 ORDER BY arrival";
+        let token = |row: &Row| {
+            let mut columns = Columns::of(row, "a token");
+            Ok(Token {
+                arrival: columns.take()?,
+                person: Id(columns.id()?),
+                number: columns.take()?,
+                state: columns.take()?,
+                let_in_at: columns.take()?,
+                ended_at: columns.take()?,
+            })
+        };
+        self.ask(sql, &[&opening]).await?.iter().map(token).collect()
     }
 
     async fn people(&mut self, after: Option<Id>) -> Result<Vec<(Id, PersonRows)>, Error> {

@@ -1,6 +1,6 @@
 //! Storing a batch: the condition, what frees, what takes, the money, the log; all of it or nothing, in one exchange.
 //!
-//! Locks are taken in one order by everybody: the venue (shared), then slots by id, then wallets by person.
+//! Locks are taken in one order by everybody: the venue (shared), then slots by id, then wallets by person, then tokens.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,6 +9,7 @@ use booking::{Change, Movement, TicketId};
 use super::Postgres;
 use super::columns::{Wide, id_in, text, version};
 use super::payments::PaymentRows;
+use super::rooms::FINISH;
 use super::session::Step;
 use super::takes::{Seats, Takes};
 use super::venues::{TOGETHER, number};
@@ -42,7 +43,8 @@ const CHANGE: &str = "WITH changed AS (UPDATE reservation r SET slot_id = c.slot
 const LEAVE_SEATS: &str = "DELETE FROM held_seat WHERE reservation = ANY ($1::uuid[])";
 const LEAVE_TABLES: &str = "UPDATE reservation SET table_no = NULL WHERE id = ANY ($1::uuid[])";
 const BUMP: &str = "UPDATE slot SET version = version + 1 WHERE id = ANY ($1::bigint[])";
-const LOCK_WALLETS: &str = "SELECT FROM wallet WHERE person = ANY ($1::uuid[]) ORDER BY person FOR UPDATE";
+pub(super) const LOCK_WALLETS: &str =
+    "SELECT FROM wallet WHERE person = ANY ($1::uuid[]) ORDER BY person FOR UPDATE";
 /// Each movement with what the wallet holds after it; the first that it cannot bear is named.
 const ENTER: &str = "INSERT INTO wallet_entry (person, amount, balance, kind, reservation, at) \
      SELECT person, amount, CASE WHEN balance >= 0 THEN balance ELSE refuse($6, ticket) END, kind, reservation, $7::bigint \
@@ -124,6 +126,10 @@ impl Postgres {
         money.push_to(&mut steps, &at);
         let payments = PaymentRows::of(&batch.changes.payments, &batch.changes.events);
         payments.push_to(&mut steps, &at);
+        let payers: Vec<_> = batch.payers().into_iter().map(|payer| Wide(payer.0)).collect();
+        if !payers.is_empty() {
+            steps.push(Step::new(FINISH, &[&venue, &payers, &at]));
+        }
         let keys = Keys::of(&batch.keys);
         keys.push_to(&mut steps, &at);
 

@@ -107,6 +107,11 @@ impl<'a> Columns<'a> {
         Timestamp::from_millisecond(millis).map_err(|_| self.unreadable())
     }
 
+    pub(super) fn optional_instant(&mut self) -> Result<Option<Timestamp>, Error> {
+        let millis: Option<i64> = self.take()?;
+        millis.map(|millis| Timestamp::from_millisecond(millis).map_err(|_| self.unreadable())).transpose()
+    }
+
     /// A name out of a closed set.
     pub(super) fn name<T: std::str::FromStr>(&mut self) -> Result<T, Error> {
         let name: &str = self.take()?;
@@ -140,7 +145,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    fn optional_number<T: TryFrom<i64>>(&mut self) -> Result<Option<T>, Error> {
+    pub(super) fn optional_number<T: TryFrom<i64>>(&mut self) -> Result<Option<T>, Error> {
         let number: Option<i64> = self.take()?;
         number.map(|n| n.try_into().map_err(|_| self.unreadable())).transpose()
     }

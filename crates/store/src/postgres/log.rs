@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::Postgres;
 use super::columns::{Columns, Wide, text};
 use crate::error::Error;
-use crate::records::{Logged, RequestKey, Sought, decisions_in};
+use crate::records::{Logged, RequestKey, Sought, decision_in};
 
 impl Postgres {
     /// What was decided about this ticket, if anything was.
@@ -24,8 +24,7 @@ impl Postgres {
         for row in &rows {
             let mut columns = Columns::of(row, "the decision log");
             let (batch, decided_at) = (columns.number()?, columns.instant()?);
-            let decisions = decisions_in(columns.take()?)?;
-            if let Some(decision) = decisions.into_iter().find(|decision| decision.ticket == Some(ticket)) {
+            if let Some(decision) = decision_in(columns.take()?, ticket)? {
                 return Ok(Some(Logged { decision, decided_at, batch }));
             }
         }

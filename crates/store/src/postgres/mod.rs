@@ -13,6 +13,7 @@ mod log;
 mod migrate;
 mod options;
 mod payments;
+mod rooms;
 mod secret;
 mod session;
 mod slots;
@@ -29,7 +30,7 @@ use jiff::Timestamp;
 use tokio_postgres::Row;
 
 pub use options::{InvalidUrl, Options};
-pub use secret::signing_key;
+pub use secret::{rotate_signing_key, signing_keys};
 
 use crate::error::{Error, Failed};
 use columns::Columns;

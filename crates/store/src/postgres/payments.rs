@@ -198,11 +198,6 @@ impl Columns<'_> {
             refunds: Vec::new(),
         })
     }
-
-    fn optional_instant(&mut self) -> Result<Option<Timestamp>, Error> {
-        let millis: Option<i64> = self.take()?;
-        millis.map(|millis| Timestamp::from_millisecond(millis).map_err(|_| self.unreadable())).transpose()
-    }
 }
 
 /// What a batch does about payments.

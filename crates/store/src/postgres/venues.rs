@@ -14,7 +14,7 @@ use super::session::Step;
 use crate::error::Error;
 
 /// Waits for batches of this venue that are being stored, and keeps others from beginning.
-const ALONE: &str = "SELECT pg_advisory_xact_lock(1, $1)";
+pub(super) const ALONE: &str = "SELECT pg_advisory_xact_lock(1, $1)";
 /// Keeps the venue from changing until the batch is stored.
 pub(super) const TOGETHER: &str = "SELECT pg_advisory_xact_lock_shared(1, $1)";
 

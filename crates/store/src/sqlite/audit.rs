@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ::audit::{Batch, Entry, Id, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Venue, Waiting};
+use ::audit::{
+    Batch, Entry, Id, Opening, Payment, PersonRows, Reservation, Slot, SlotRows, Ticket, Token, Venue,
+    Waiting,
+};
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
@@ -25,9 +28,10 @@ impl Snapshot {
         // The snapshot is the one of the first statement.
         connection.execute_batch("BEGIN")?;
         let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('venue', 'slot', 'reservation', 'decision', \
-                   'request_key', 'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund') AND type = 'table'";
+                   'request_key', 'wallet', 'wallet_entry', 'waiting', 'held_seat', 'payment', 'refund', 'opening', \
+                   'queue_token') AND type = 'table'";
         match connection.query_row(sql, [], |row| row.get(0))? {
-            11 => Ok(Self(connection)),
+            13 => Ok(Self(connection)),
             _ => Err(Error::Unfit("it has not all tables of maitred; run maitred migrate")),
         }
     }
@@ -107,6 +111,45 @@ impl crate::audit::Snapshot for Snapshot {
             self.0.prepare_cached("SELECT seat, reservation FROM held_seat WHERE slot_id = ?")?;
         let rows = select.query_map([slot.0], |row| Ok((row.get(0)?, id(row, 1)?)))?;
         Ok(SlotRows { version, reservations, batches, waiting, seats: rows.collect::<Result<_, _>>()? })
+    }
+
+    async fn openings(&mut self, venue: Option<i64>) -> Result<Vec<Opening>, Error> {
+        let sql = "SELECT id, venue_id, largest, by_order, seed, seed_hash, opened_at IS NOT NULL, entrants, arrivals, \
+                   numbers, let_in FROM opening WHERE ?1 IS NULL OR venue_id = ?1 ORDER BY id";
+        let mut select = self.0.prepare_cached(sql)?;
+        let rows = select.query_map([venue], |row| {
+            Ok(Opening {
+                id: row.get(0)?,
+                venue: row.get(1)?,
+                largest: row.get(2)?,
+                order: row.get(3)?,
+                seed: row.get(4)?,
+                seed_hash: row.get(5)?,
+                opened: row.get(6)?,
+                entrants: row.get(7)?,
+                arrivals: row.get(8)?,
+                numbers: row.get(9)?,
+                let_in: row.get(10)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    async fn tokens(&mut self, opening: i64) -> Result<Vec<Token>, Error> {
+        let sql = "SELECT arrival, person, number, state, let_in_at, ended_at FROM queue_token \
+                   WHERE opening_id = ? ORDER BY arrival";
+        let mut select = self.0.prepare_cached(sql)?;
+        let rows = select.query_map([opening], |row| {
+            Ok(Token {
+                arrival: row.get(0)?,
+                person: id(row, 1)?,
+                number: row.get(2)?,
+                state: row.get(3)?,
+                let_in_at: row.get(4)?,
+                ended_at: row.get(5)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     async fn people(&mut self, after: Option<Id>) -> Result<Vec<(Id, PersonRows)>, Error> {

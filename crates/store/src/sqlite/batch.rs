@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use booking::{Change, Movement, Reservation, SlotId, TicketId};
 use rusqlite::{Connection, params};
 
+use super::rooms::finish;
 use super::{Sqlite, millis, payments, waitlist};
 use crate::error::{CommitError, Unique};
 use crate::records::{Batch, StoredKey, order_text, seats_text};
@@ -65,6 +66,7 @@ fn store(connection: &Connection, batch: &Batch, version: u64) -> Result<u64, Co
     }
     let changes = &batch.changes;
     payments::store(connection, &changes.payments, &changes.events, millis(batch.decided_at))?;
+    finish(connection, batch.slot.venue(), &batch.payers(), millis(batch.decided_at))?;
     for key in &batch.keys {
         remember(connection, key, millis(batch.decided_at))?;
     }

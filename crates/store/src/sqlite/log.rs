@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::columns::{Instant, Wide};
 use super::{Sqlite, millis};
 use crate::error::Error;
-use crate::records::{Logged, RequestKey, Sought, decisions_in};
+use crate::records::{Logged, RequestKey, Sought, decision_in};
 
 impl Sqlite {
     /// What was decided about this ticket, if anything was.
@@ -93,7 +93,7 @@ impl Sqlite {
 
 fn find(row: &Row<'_>, ticket: TicketId) -> Result<Option<Logged>, Error> {
     let text: String = row.get(2)?;
-    let decision = decisions_in(&text)?.into_iter().find(|decision| decision.ticket == Some(ticket));
+    let decision = decision_in(&text, ticket)?;
     let (batch, decided_at) = (row.get(0)?, row.get::<_, Instant>(1)?.0);
     Ok(decision.map(|decision| Logged { decision, decided_at, batch }))
 }

@@ -11,6 +11,7 @@ mod columns;
 mod log;
 mod payments;
 mod reader;
+mod rooms;
 mod slots;
 mod venues;
 mod waitlist;

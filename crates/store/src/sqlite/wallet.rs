@@ -2,13 +2,12 @@
 
 use booking::wallet::MAX_BALANCE;
 use booking::{PersonId, ReservationId, Won};
-use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::columns::{Instant, Wide, name};
 use super::{Sqlite, millis};
 use crate::error::Error;
-use crate::records::{ChargeError, Entry, Page};
+use crate::records::{Charge, ChargeError, Entry, Page};
 
 const ENTRY: &str = "id, amount, balance, kind, reservation, at";
 
@@ -24,23 +23,13 @@ impl Sqlite {
             .await
     }
 
-    /// Puts points into a wallet; with a key, once.
-    pub(crate) async fn charge(
+    /// Puts points into wallets, each charge as far as its wallet bears it; with a key, once.
+    pub(crate) async fn charge_all(
         &self,
-        person: PersonId,
-        amount: Won,
-        key: Option<String>,
-        at: Timestamp,
-    ) -> Result<Entry, ChargeError> {
+        charges: Vec<Charge>,
+    ) -> Result<Vec<Result<Entry, ChargeError>>, Error> {
         self.writer
-            .run(move |connection| {
-                if let Some(key) = &key
-                    && let Some(before) = charged(connection, person, key)?
-                {
-                    return if before.amount == amount { Ok(before) } else { Err(ChargeError::KeyUsed) };
-                }
-                charge(connection, person, amount, key.as_deref(), at)
-            })
+            .run(move |connection| charges.iter().map(|charge| charge_once(connection, charge)).collect())
             .await
     }
 
@@ -66,32 +55,27 @@ impl Sqlite {
     }
 }
 
-fn charged(connection: &Connection, person: PersonId, key: &str) -> Result<Option<Entry>, Error> {
-    let sql = format!("SELECT {ENTRY} FROM wallet_entry WHERE person = ? AND key = ?");
-    Ok(connection.prepare_cached(&sql)?.query_row(params![Wide(person.0), key], entry).optional()?)
-}
-
-fn charge(
-    connection: &Connection,
-    person: PersonId,
-    amount: Won,
-    key: Option<&str>,
-    at: Timestamp,
-) -> Result<Entry, ChargeError> {
-    let sql = "INSERT INTO wallet (person, balance, version) VALUES (?1, ?2, 1) ON CONFLICT (person) \
-               DO UPDATE SET balance = balance + ?2, version = version + 1 RETURNING balance";
-    let mut add = connection.prepare_cached(sql).map_err(Error::from)?;
-    let balance: i64 =
-        add.query_row(params![Wide(person.0), amount.0], |row| row.get(0)).map_err(Error::from)?;
-    if Won(balance) > MAX_BALANCE {
-        return Err(ChargeError::TooMuch);
+fn charge_once(connection: &Connection, charge: &Charge) -> Result<Result<Entry, ChargeError>, Error> {
+    let person = Wide(charge.person.0);
+    if let Some(key) = &charge.key {
+        let sql = format!("SELECT {ENTRY} FROM wallet_entry WHERE person = ? AND key = ?");
+        let mut select = connection.prepare_cached(&sql)?;
+        if let Some(before) = select.query_row(params![person, key], entry).optional()? {
+            return Ok(if before.amount == charge.amount { Ok(before) } else { Err(ChargeError::KeyUsed) });
+        }
     }
+    let sql = "INSERT INTO wallet (person, balance, version) SELECT ?1, ?2, 1 WHERE ?2 <= ?3 ON CONFLICT (person) \
+               DO UPDATE SET balance = balance + ?2, version = version + 1 WHERE balance + ?2 <= ?3 RETURNING balance";
+    let mut add = connection.prepare_cached(sql)?;
+    let balance: Option<i64> =
+        add.query_row(params![person, charge.amount.0, MAX_BALANCE.0], |row| row.get(0)).optional()?;
+    let Some(balance) = balance else { return Ok(Err(ChargeError::TooMuch)) };
     let sql = format!(
         "INSERT INTO wallet_entry (person, amount, balance, kind, key, at) VALUES (?, ?, ?, 'charge', ?, ?) \
          RETURNING {ENTRY}"
     );
-    let values = params![Wide(person.0), amount.0, balance, key, millis(at)];
-    Ok(connection.prepare_cached(&sql).map_err(Error::from)?.query_row(values, entry).map_err(Error::from)?)
+    let values = params![person, charge.amount.0, balance, charge.key, millis(charge.at)];
+    Ok(Ok(connection.prepare_cached(&sql)?.query_row(values, entry)?))
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {

@@ -7,6 +7,7 @@ mod moves;
 mod payments;
 mod places;
 mod races;
+mod rooms;
 mod seats;
 mod tickets;
 mod venues;

@@ -2,7 +2,7 @@
 
 use booking::wallet::{EntryKind, MAX_BALANCE};
 use booking::*;
-use store::{ChargeError, CommitError};
+use store::{Charge, ChargeError, CommitError};
 use tokio::task::JoinSet;
 
 use super::world::{World, done, person, places};
@@ -137,4 +137,47 @@ async fn entries_are_paged_without_loss_or_repeats() {
         before = Some(next.parse().unwrap());
     }
     assert_eq!(seen, [7, 6, 5, 4, 3, 2, 1]);
+}
+
+fn charge(who: u32, amount: i64, key: Option<&str>, world: &World) -> Charge {
+    Charge { person: person(who), amount: Won(amount), key: key.map(Into::into), at: world.now }
+}
+
+#[tokio::test]
+async fn a_batch_of_charges_is_told_one_by_one() {
+    let world = World::new(places(20)).await;
+    world.give(1, 500).await;
+    let before = world.store.charge(person(1), Won(7), Some("old".into()), world.now).await.unwrap();
+    let charges = vec![
+        charge(1, 100, Some("a"), &world),
+        charge(2, 10, None, &world),
+        charge(1, 7, Some("old"), &world),
+        charge(1, 100, Some("a"), &world),
+        charge(1, 101, Some("a"), &world),
+        charge(1, 8, Some("old"), &world),
+        charge(1, 1, None, &world),
+        charge(2, 20, Some("a"), &world),
+    ];
+    let told = world.store.charge_all(charges).await.unwrap();
+    let balance = |n: usize| told[n].as_ref().unwrap().balance.0;
+    assert_eq!([balance(0), balance(1), balance(6), balance(7)], [607, 10, 608, 30]);
+    assert_eq!(told[2].as_ref().unwrap(), &before);
+    assert_eq!(told[3].as_ref().unwrap(), told[0].as_ref().unwrap());
+    assert!([4, 5].iter().all(|n| matches!(told[*n], Err(ChargeError::KeyUsed))), "{told:?}");
+    assert_eq!((world.balance(1).await, world.balance(2).await), (Won(608), Won(30)));
+    audit(&world, 1).await;
+    audit(&world, 2).await;
+}
+
+#[tokio::test]
+async fn a_charge_that_does_not_fit_takes_no_other_down() {
+    let world = World::new(places(20)).await;
+    world.give(1, MAX_BALANCE.0 - 5).await;
+    let amounts = [10, 3, 10, 1, 4, 1, 1];
+    let charges = amounts.iter().map(|amount| charge(1, *amount, None, &world)).collect();
+    let told = world.store.charge_all(charges).await.unwrap();
+    let fits: Vec<_> = told.iter().map(Result::is_ok).collect();
+    assert_eq!(fits, [false, true, false, true, false, true, false]);
+    assert_eq!(world.balance(1).await, MAX_BALANCE);
+    audit(&world, 1).await;
 }

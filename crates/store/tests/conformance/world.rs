@@ -148,10 +148,12 @@ impl World {
     /// Decides commands from a copy of the slot, as whoever runs the lane does.
     pub async fn decide(&self, slot: &Slot, commands: &[Command]) -> (Batch, Vec<Outcome>) {
         let mentioned: Vec<_> = commands.iter().filter_map(|command| command.action.reservation()).collect();
-        let payments = self.store.payments_about(mentioned.clone()).await.unwrap().into_iter().collect();
-        let known = match mentioned[..] {
-            [] => vec![],
-            _ => self.store.reservations(mentioned).await.unwrap(),
+        let (payments, known) = match mentioned[..] {
+            [] => Default::default(),
+            _ => (
+                self.store.payments_about(mentioned.clone()).await.unwrap().into_iter().collect(),
+                self.store.reservations(mentioned).await.unwrap(),
+            ),
         };
         let reservations = known.into_iter().map(|r| (r.id, Arc::new(r))).collect();
         let known = Known { reservations, payments, ..Known::default() };

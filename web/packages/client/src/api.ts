@@ -454,6 +454,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/venues/{id}/draw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The draw of a venue's opening: the hash of the seed before, the seed and everybody's rank after. */
+        get: operations["draw"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/venues/{id}/menu": {
         parameters: {
             query?: never;
@@ -465,6 +482,75 @@ export interface paths {
         get: operations["menu"];
         /** Replace a venue's menu. */
         put: operations["set_menu"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/opening": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Set when the sale opens. Numbers begin anew: whoever stands in the room asks again. */
+        put: operations["set_opening"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/queue-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask for a place in the waiting room of a venue. */
+        post: operations["ask_queue_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/queue-tokens/current": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where one's place in the waiting room stands, with a fresh token. */
+        get: operations["queue_token"];
+        put?: never;
+        post?: never;
+        /** Give one's place in the waiting room up. */
+        delete: operations["leave_queue"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/queue-tokens/current/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Listen to one's place: `position` while it waits, `inside` when it is let in, `over` when it ends. */
+        get: operations["queue_token_events"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -516,6 +602,23 @@ export interface paths {
         get?: never;
         /** Replace a venue's tables. */
         put: operations["set_tables"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/venues/{id}/waiting-room": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Switch the waiting room on or off. Where no opening is set, it is open at once. */
+        put: operations["set_waiting_room"];
         post?: never;
         delete?: never;
         options?: never;
@@ -783,6 +886,32 @@ export interface components {
              * @description Between 1 and 10,000,000.
              */
             amount: number;
+        };
+        /** @description What a draw is made with. */
+        Draw: {
+            /** @description The seed, in hex, once everybody has a number: an entry's lot is SHA-256 of the seed and the entry, the lowest first. */
+            seed?: string | null;
+            /** @description SHA-256 of the seed, in hex, shown from the beginning. */
+            seedHash: string;
+        };
+        /** @description A draw, as everybody can check it. */
+        DrawList: components["schemas"]["Draw"] & {
+            /** @description Who was drawn, in order; empty until the sale opens. */
+            items: components["schemas"]["Drawn"][];
+            /** @description Send it as `cursor` for the next part. */
+            next?: string | null;
+            /**
+             * Format: int64
+             * @description Which opening it is; it is part of every entry.
+             */
+            opening: number;
+        };
+        /** @description Somebody who was drawn. */
+        Drawn: {
+            /** @description SHA-256 of the opening (8 bytes, big-endian) and the person (16 bytes), in hex. */
+            entry: string;
+            /** Format: int64 */
+            number: number;
         };
         /** @description A field that is wrong. */
         FieldError: {
@@ -1054,6 +1183,27 @@ export interface components {
              */
             price: number;
         };
+        /** @description An opening, as everybody sees it. */
+        Opening: {
+            draw?: components["schemas"]["Draw"] | null;
+            /** @description Whether everybody who came before has a number. */
+            opened: boolean;
+            /** Format: date-time */
+            opensAt: string;
+            /** @description How those who came before are ordered: `arrival` or `draw`. */
+            order: string;
+            waitingRoom: components["schemas"]["WaitingRoom"];
+        };
+        /** @description When a sale opens. */
+        OpeningRequest: {
+            /**
+             * Format: date-time
+             * @example 2026-12-24T11:00:00Z
+             */
+            opensAt: string;
+            /** @description How those who come before are ordered: `arrival` (if absent) or `draw`. */
+            order?: string | null;
+        };
         /** @description Something ordered ahead. */
         OrderView: {
             menuItemId: string;
@@ -1118,11 +1268,14 @@ export interface components {
              * @description For machines: stable.
              * @enum {string}
              */
-            code: "invalid-request" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "request-in-progress" | "already-booked" | "not-enough-places" | "table-unavailable" | "seat-taken" | "illegal-transition" | "insufficient-points" | "payment-in-progress" | "idempotency-mismatch" | "rate-limited" | "line-full" | "payload-too-large" | "unavailable" | "internal";
+            code: "invalid-request" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "request-in-progress" | "already-booked" | "not-enough-places" | "table-unavailable" | "seat-taken" | "token-already-issued" | "queue-token-required" | "not-open" | "illegal-transition" | "insufficient-points" | "payment-in-progress" | "idempotency-mismatch" | "rate-limited" | "line-full" | "payload-too-large" | "unavailable" | "internal";
             /** @description For people, in the language of `Accept-Language` (`en`, `ko`). */
             detail: string;
             errors?: components["schemas"]["FieldError"][];
+            /** Format: date-time */
+            opensAt?: string | null;
             providerPayment?: components["schemas"]["Payment"] | null;
+            queue?: components["schemas"]["QueuePlace"] | null;
             /** Format: int32 */
             remaining?: number | null;
             /** Format: int32 */
@@ -1130,6 +1283,45 @@ export interface components {
             ticket?: components["schemas"]["TicketRef"] | null;
             title: string;
             type: string;
+        };
+        /** @description A place in a waiting room, briefly. */
+        QueuePlace: {
+            /** Format: int64 */
+            ahead?: number | null;
+            /** Format: int64 */
+            number?: number | null;
+            /** @description `waiting`, `inside`, `done`, `left` or `lapsed`. */
+            state: string;
+        };
+        /** @description A place in a waiting room. */
+        QueueToken: {
+            /**
+             * Format: int64
+             * @description How many people are ahead; null while that is up to a draw.
+             */
+            ahead?: number | null;
+            draw?: components["schemas"]["Draw"] | null;
+            /** @description What stands for this place in the list of the draw. */
+            entry?: string | null;
+            /**
+             * Format: int64
+             * @description At the measured pace of this room; 5 while that is unknown.
+             */
+            estimatedWaitSeconds: number;
+            /**
+             * Format: int64
+             * @description The place in line; null until the sale opens.
+             */
+            number?: number | null;
+            /**
+             * Format: date-time
+             * @description When the sale opens, or opened.
+             */
+            opensAt: string;
+            /** @description `waiting`, `inside`, `done`, `left` or `lapsed`. */
+            state: string;
+            /** @description Send it as `Queue-Token`; absent once the place is over. */
+            token?: string | null;
         };
         /** @description Why it was decided so. */
         Receipt: {
@@ -1395,6 +1587,10 @@ export interface components {
             timeZone: string;
             times: Record<string, never>;
         };
+        /** @description One venue, and when its sale opens. */
+        VenueAndOpening: components["schemas"]["Venue"] & {
+            opening?: components["schemas"]["Opening"] | null;
+        };
         /** @description Settings of a venue; what is left out stays as it is, or takes its default. */
         VenueSettings: {
             /** Format: int32 */
@@ -1444,6 +1640,35 @@ export interface components {
             venueId: string;
             /** @description How many parties wait for it. */
             waitingCount: number;
+        };
+        /** @description How a waiting room is run. */
+        WaitingRoom: {
+            enabled: boolean;
+            /** Format: int32 */
+            idleSeconds: number;
+            /** Format: int32 */
+            size: number;
+            /** Format: int32 */
+            totalSeconds: number;
+        };
+        /** @description How to run a waiting room; what is left out stays as it is, or takes its default. */
+        WaitingRoomRequest: {
+            enabled: boolean;
+            /**
+             * Format: int32
+             * @description How long somebody inside may do nothing: between 1 and 86,400; 180 by default.
+             */
+            idleSeconds?: number | null;
+            /**
+             * Format: int32
+             * @description How many are inside at once: between 1 and 1,000; 10 by default.
+             */
+            size?: number | null;
+            /**
+             * Format: int32
+             * @description How long somebody may be inside: between 1 and 86,400; 600 by default.
+             */
+            totalSeconds?: number | null;
         };
         /** @description What a wallet holds. */
         Wallet: {
@@ -1823,6 +2048,8 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
                 /** @description `wait=N`: seconds to wait in the call, 0 to 10; 2 if absent. */
                 Prefer?: string | null;
+                /** @description A token that is inside, where the venue has a waiting room. */
+                "Queue-Token"?: string | null;
             };
             path?: never;
             cookie?: never;
@@ -1852,6 +2079,14 @@ export interface operations {
                 };
             };
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2473,7 +2708,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Venue"];
+                    "application/json": components["schemas"]["VenueAndOpening"];
                 };
             };
             404: {
@@ -2654,6 +2889,46 @@ export interface operations {
             };
         };
     };
+    draw: {
+        parameters: {
+            query?: {
+                /** @description What `next` said. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawList"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     menu: {
         parameters: {
             query?: never;
@@ -2715,6 +2990,211 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_opening: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpeningRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Opening"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ask_queue_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueToken"];
+                };
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    queue_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueToken"];
+                };
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    leave_queue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueToken"];
+                };
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    queue_token_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["QueueToken"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2818,6 +3298,47 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Venue"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_waiting_room: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WaitingRoomRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Opening"];
                 };
             };
             403: {
@@ -3049,6 +3570,22 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

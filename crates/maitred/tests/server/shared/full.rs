@@ -8,6 +8,7 @@ use testkit::Postgres;
 use tokio::task::block_in_place;
 
 use super::cluster::{Cluster, places, slot};
+use super::guests::put_off;
 use super::load::{Crowd, Load};
 use crate::trouble::Small;
 
@@ -41,7 +42,6 @@ async fn the_disk_of_postgresql_is_full() {
     let visits = load.ended().await;
     let findings = cluster.audit(&visits).await.clean();
     assert_eq!(findings.won, visits.len(), "there was room for all");
-    let put_off = visits.iter().flat_map(|visit| &visit.log).filter(|told| told.status == Some(503));
-    assert!(put_off.clone().count() > 0 && put_off.clone().all(|told| told.retry_after));
+    put_off(&visits);
     drop(cluster);
 }

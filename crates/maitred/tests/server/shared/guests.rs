@@ -113,6 +113,19 @@ impl Plan {
     }
 }
 
+/// Those who were told "not now", after a second in the call: each when to come back, and nearly all of them soon.
+#[track_caller]
+pub fn put_off(visits: &[Visit]) -> Vec<&Told> {
+    let all = visits.iter().flat_map(|visit| &visit.log);
+    let mut told: Vec<_> = all.filter(|told| told.status == Some(503)).collect();
+    assert!(!told.is_empty(), "void: nobody was put off");
+    assert!(told.iter().all(|told| told.retry_after), "everybody is told when to come back");
+    told.sort_by_key(|told| told.at - told.asked);
+    let late = told[(told.len() - 1) * 95 / 100];
+    assert!(late.at - late.asked < Duration::from_secs(3), "told after {:?}", late.at - late.asked);
+    told
+}
+
 struct Visiting<'a> {
     plan: Plan,
     doors: &'a Doors,

@@ -44,10 +44,9 @@ async fn runners_die(kills: usize) {
     load.flows().await;
     let visits = load.ended().await;
     pauses.sort_unstable();
-    let median = pauses[kills / 2];
+    let (median, longest) = (pauses[kills / 2], pauses[kills - 1]);
     println!(
-        "after kill -9 of its runner the line moved again within {median:?} (median), {:?} at most",
-        pauses[kills - 1]
+        "after kill -9 of its runner the line moved again within {median:?} (median), {longest:?} at most"
     );
 
     let findings = cluster.audit(&visits).await.clean().in_order();
@@ -55,7 +54,9 @@ async fn runners_die(kills: usize) {
     assert!(visits.iter().filter(|visit| visit.paid).count() > 0, "void: nobody has paid");
     assert!(findings.won == CAPACITY as usize && findings.refused > 0, "{findings:?}");
     assert_eq!(findings.epochs, 1, "the line outlives whoever runs it");
+    // A lease is 2 s; the rest is for a machine that starts a server at the same time.
     assert!(median < Duration::from_secs(3), "the line stood still for {median:?}");
+    assert!(longest < Duration::from_secs(5), "once the line stood still for {longest:?}");
 }
 
 /// SIGTERM is the orderly way: a server that stops hands over at once.

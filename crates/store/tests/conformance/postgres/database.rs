@@ -58,9 +58,12 @@ impl<const CONNECTIONS: usize> Pooled<CONNECTIONS> {
         Arc::new(store.with_controls(Controls { version_check: false }))
     }
 
-    /// Takes away what the schema says about one place a person and one party a table.
+    /// Takes away what the schema says about one place a person, one party a table and one token a person and number.
     pub fn drop_unique_indexes(&self) {
-        self.execute("DROP INDEX one_place_a_person; DROP INDEX one_party_a_table;");
+        self.execute(
+            "DROP INDEX one_place_a_person; DROP INDEX one_party_a_table; \
+                    DROP INDEX one_token_a_person; DROP INDEX one_token_a_number;",
+        );
     }
 
     /// A statement past the store.

@@ -20,10 +20,10 @@ async fn processes_that_start_at_once_on_an_empty_database_all_open_it() {
         let mut starting = JoinSet::new();
         for _ in 0..6 {
             let database = at(server, &empty);
-            starting.spawn(async move { Store::migrate(&database).await.unwrap().len() });
+            starting.spawn(async move { !Store::migrate(&database).await.unwrap().is_empty() });
         }
-        let steps: usize = starting.join_all().await.into_iter().sum();
-        assert_eq!(steps, 1, "one of them migrates, the others find it done");
+        let migrated = starting.join_all().await.into_iter().filter(|migrated| *migrated).count();
+        assert_eq!(migrated, 1, "one of them migrates, the others find it done");
         Store::open(&at(server, &empty)).await.unwrap().ping().await.unwrap();
     }
 }
@@ -50,9 +50,15 @@ async fn all_processes_sign_with_the_key_that_was_kept_first() {
     let mut asking = JoinSet::new();
     for n in 0..5 {
         let options = options.clone();
-        asking.spawn(async move { store::postgres::signing_key(&options, [n; 32]).await.unwrap() });
+        asking.spawn(async move { store::postgres::signing_keys(&options, [n; 32]).await.unwrap() });
     }
     let keys = asking.join_all().await;
-    assert!(keys.iter().all(|key| *key == keys[0] && key.len() == 32), "{keys:?}");
-    assert_eq!(store::postgres::signing_key(&options, [9; 32]).await.unwrap(), keys[0]);
+    assert!(keys.iter().all(|kept| *kept == keys[0] && kept.len() == 1 && kept[0].len() == 32), "{keys:?}");
+    assert_eq!(store::postgres::signing_keys(&options, [9; 32]).await.unwrap(), keys[0]);
+    // A new one goes in front, and the one before it is kept as long as it is the one before.
+    for (n, before) in [(7, keys[0][0].clone()), (8, vec![7; 32])] {
+        store::postgres::rotate_signing_key(&options, [n; 32]).await.unwrap();
+        let kept = store::postgres::signing_keys(&options, [9; 32]).await.unwrap();
+        assert_eq!(kept, [vec![n; 32], before]);
+    }
 }

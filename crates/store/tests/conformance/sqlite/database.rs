@@ -26,9 +26,10 @@ impl Database {
         Arc::new(self.opened().with_controls(careless))
     }
 
-    /// Takes away what the schema says about one place a person and one party a table.
+    /// Takes away what the schema says about one place a person, one party a table and one token a person and number.
     pub fn drop_unique_indexes(&self) {
-        let drop = "DROP INDEX one_place_a_person; DROP INDEX one_party_a_table;";
+        let drop = "DROP INDEX one_place_a_person; DROP INDEX one_party_a_table; \
+                    DROP INDEX one_token_a_person; DROP INDEX one_token_a_number;";
         self.connect().execute_batch(drop).unwrap();
     }
 

@@ -60,6 +60,6 @@ fn processes_that_start_at_once_on_a_new_file_all_open_it() {
 async fn a_file_is_migrated_once() {
     let database = Database::new();
     let file = store::Database::Sqlite(database.path());
-    assert_eq!(Store::migrate(&file).await.unwrap().len(), 1);
+    assert!(!Store::migrate(&file).await.unwrap().is_empty());
     assert_eq!(Store::migrate(&file).await.unwrap(), [] as [String; 0]);
 }
