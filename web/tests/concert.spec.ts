@@ -1,5 +1,5 @@
 import { dialog } from './steps'
-import { expect, test } from './world'
+import { expect, signedIn, test } from './world'
 
 const HALL = (tomorrow: string) => ({
   name: 'Small Hall',
@@ -56,4 +56,59 @@ test('two people want the same seat at once: one has it, the other is told so', 
   await expect(dialog(one.page)).toContainText('Those seats were taken a moment before you')
   await dialog(one.page).getByRole('button', { name: 'Choose another time' }).click()
   await expect(one.page.getByRole('checkbox', { name: /Section A, row 1, seat 4, .*held/ })).toBeVisible()
+})
+
+test('from the waiting room to the seat map to the payment', async ({ person, venue, tomorrow, server }) => {
+  const { id, staff } = await venue(HALL(tomorrow))
+  await server.api(staff, 'PUT', `/api/venues/${id}/opening`, { opensAt: new Date(Date.now() - 1_000).toISOString() })
+  await server.api(staff, 'PUT', `/api/venues/${id}/waiting-room`, { enabled: true, size: 1 })
+  const first = server.tokens(1)[0]!
+  await server.api(first, 'POST', `/api/venues/${id}/queue-tokens`)
+
+  const { page } = await person(500_000)
+  // Whoever goes to the seats directly waits in front as well.
+  await page.goto(`/venues/${id}`)
+  await expect(page).toHaveURL(/waiting-room/)
+  await page.getByRole('button', { name: 'Enter the waiting room' }).click()
+  await expect(page.getByTestId('number')).toHaveText('2')
+  await expect(page.getByTestId('ahead')).toHaveText(/^[01]$/)
+  await page.reload()
+  await expect(page.getByTestId('number')).toHaveText('2')
+
+  await server.api(first, 'DELETE', `/api/venues/${id}/queue-tokens/current`)
+  await page.getByRole('checkbox', { name: /Section A, row 1, seat 4/ }).click()
+  await page.getByRole('button', { name: 'Hold 1 seat · ₩90,000' }).click()
+  await page.getByRole('button', { name: 'Pay ₩90,000' }).click()
+  await expect(page.getByText('You are expected')).toBeVisible()
+})
+
+test('before the opening there is a countdown, and numbers when it comes', async ({ person, venue, tomorrow, server }) => {
+  const { id, staff } = await venue(HALL(tomorrow))
+  const { page } = await person(500_000)
+  await page.goto(`/venues/${id}/waiting-room`)
+  await server.api(staff, 'PUT', `/api/venues/${id}/opening`, { opensAt: new Date(Date.now() + 6_000).toISOString(), order: 'draw' })
+  await server.api(staff, 'PUT', `/api/venues/${id}/waiting-room`, { enabled: true, size: 5 })
+  await page.reload()
+  await page.getByRole('button', { name: 'Enter the waiting room' }).click()
+  await expect(page.getByText('Opens in')).toBeVisible()
+  await expect(page.getByText('Seal of the draw')).toBeVisible()
+  // It opens by itself: there is room for five, so the only one who came is let in.
+  await expect(page.getByRole('checkbox', { name: /Section A, row 1, seat 4/ })).toBeVisible({ timeout: 20_000 })
+})
+
+test('staff set the opening and the waiting room', async ({ browser, venue, tomorrow, server }) => {
+  const { id, staff } = await venue(HALL(tomorrow))
+  const context = await browser.newContext({ baseURL: server.url })
+  await signedIn(context, staff)
+  const page = await context.newPage()
+  await page.goto(`/staff/${id}/door`)
+  await page.getByLabel('Who came before the opening').selectOption('draw')
+  await page.getByRole('button', { name: 'Set the opening' }).click()
+  await expect(page.getByText('Saved')).toBeVisible()
+  await page.getByLabel('Waiting room on').check()
+  await page.getByLabel('People inside at once').fill('25')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await expect(page.getByText('Saved')).toBeVisible()
+  expect(await server.api(undefined, 'GET', `/api/venues/${id}`)).toMatchObject({ opening: { order: 'draw', waitingRoom: { enabled: true, size: 25 } } })
+  await context.close()
 })

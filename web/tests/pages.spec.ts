@@ -150,6 +150,14 @@ for (const width of [390, 1280]) {
     await page.evaluate(() => window.scrollTo(0, 0))
     await shoot(page, 'seats')
 
+    await server.api(hall.staff, 'PUT', `/api/venues/${hall.id}/opening`, { opensAt: new Date(Date.now() - 1_000).toISOString() })
+    await server.api(hall.staff, 'PUT', `/api/venues/${hall.id}/waiting-room`, { enabled: true, size: 1 })
+    for (const token of server.tokens(40)) await server.api(token, 'POST', `/api/venues/${hall.id}/queue-tokens`)
+    await page.goto(`/venues/${hall.id}`)
+    await page.getByRole('button', { name: 'Enter the waiting room' }).click()
+    await expect(page.getByTestId('number')).toHaveText('41')
+    await shoot(page, 'waiting-room')
+
     await staff.goto('/staff')
     await expect(staff.getByTestId('board-held')).toBeVisible()
     await shoot(staff, 'staff')

@@ -1,17 +1,9 @@
 /** When a venue's sale opens, and what of its waiting room a page has to know. */
-import type { Venue } from '@maitred/client'
+import type { Opening, Venue } from '@maitred/client'
 import { serverNow } from './session'
 
-export interface Opening {
-  opensAt: string
-  order: string
-  opened: boolean
-  waitingRoom: { enabled: boolean; size: number; idleSeconds: number; totalSeconds: number }
-  draw?: { seedHash: string; seed?: string } | null
-}
-
 export function openingOf(venue: Venue): Opening | undefined {
-  return (venue as Venue & { opening?: Opening }).opening ?? undefined
+  return venue.opening ?? undefined
 }
 
 export function isClosed(venue: Venue): boolean {

@@ -4,7 +4,9 @@ import { readEvents } from './events'
 import { Problem, Unreachable, type ProblemBody } from './problem'
 
 type Schemas = components['schemas']
-export type Venue = Schemas['Venue']
+export type Venue = Schemas['Venue'] & { opening?: Schemas['Opening'] | null }
+export type Opening = Schemas['Opening']
+export type QueueToken = Schemas['QueueToken']
 export type MenuItem = Schemas['MenuItem']
 export type Slot = Schemas['SlotAvailability']
 export type Reservation = Schemas['Reservation']
