@@ -1,5 +1,6 @@
-//! Demo data: three venues with menus, and people to try them with.
+//! Demo data: three restaurants with menus, a concert hall, and people to try them with.
 
+use booking::hall::{Hall, Row, Section};
 use booking::policy::Policy;
 use booking::venue::{Kind, MenuItem, Settings, WeekTimes, Zone};
 use booking::{Inventory, PersonId, Table, Won};
@@ -57,7 +58,7 @@ async fn add_account(store: &Store, (email, name): (&str, &str), now: Timestamp)
     }
 }
 
-fn venues() -> [(Settings, Vec<MenuItem>); 3] {
+fn venues() -> [(Settings, Vec<MenuItem>); 4] {
     let settings = |name: &str, inventory, first, last| Settings {
         name: name.into(),
         kind: Kind::Restaurant,
@@ -84,7 +85,25 @@ fn venues() -> [(Settings, Vec<MenuItem>); 3] {
             settings("Ten Tables", Inventory::Tables { tables }, 11, 21),
             menu(&[("Set lunch", 18_000), ("Grilled fish", 24_000), ("Rice wine", 9_000)]),
         ),
+        (
+            Settings {
+                kind: Kind::Concert,
+                policy: Policy::for_shows(),
+                ..settings("Small Hall (50 seats)", Inventory::Seats { sections: hall() }, 19, 19)
+            },
+            vec![],
+        ),
     ]
+}
+
+/// Fifty seats (C5).
+fn hall() -> Hall {
+    let section = |name: &str, price, rows: &[u32]| Section {
+        name: name.into(),
+        price: Won(price),
+        rows: rows.iter().zip(1..).map(|(&seats, n): (_, u32)| Row { name: n.to_string(), seats }).collect(),
+    };
+    Hall::from(vec![section("A", 90_000, &[8, 10]), section("B", 60_000, &[16, 16])])
 }
 
 fn seoul() -> Zone {

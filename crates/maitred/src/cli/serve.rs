@@ -15,7 +15,7 @@ use crate::server::{Server, open};
 pub(super) struct Serve {
     #[command(flatten)]
     flags: Flags,
-    /// Add three venues and people to try them with
+    /// Add four venues and people to try them with
     #[arg(long)]
     demo: bool,
 }
