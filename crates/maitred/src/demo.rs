@@ -1,8 +1,9 @@
-//! Demo data: three venues with menus, and people to try them with.
+//! Demo data: three restaurants with menus, a concert hall, and people to try them with.
 
+use booking::hall::{Row, Section};
 use booking::policy::Policy;
 use booking::venue::{Kind, MenuItem, Settings, WeekTimes, Zone};
-use booking::{Inventory, PersonId, Table, Won};
+use booking::{Hall, Inventory, PersonId, Table, Won};
 use jiff::Timestamp;
 use store::{Account, AccountError, Store};
 
@@ -57,7 +58,7 @@ async fn add_account(store: &Store, (email, name): (&str, &str), now: Timestamp)
     }
 }
 
-fn venues() -> [(Settings, Vec<MenuItem>); 3] {
+fn venues() -> [(Settings, Vec<MenuItem>); 4] {
     let settings = |name: &str, inventory, first, last| Settings {
         name: name.into(),
         kind: Kind::Restaurant,
@@ -84,7 +85,24 @@ fn venues() -> [(Settings, Vec<MenuItem>); 3] {
             settings("Ten Tables", Inventory::Tables { tables }, 11, 21),
             menu(&[("Set lunch", 18_000), ("Grilled fish", 24_000), ("Rice wine", 9_000)]),
         ),
+        (
+            Settings {
+                kind: Kind::Concert,
+                policy: Policy::for_shows(),
+                ..settings("Moonlight Hall (50 seats)", Inventory::Seats { sections: hall() }, 19, 19)
+            },
+            vec![],
+        ),
     ]
+}
+
+/// Two rows of ten in front, three behind.
+fn hall() -> Hall {
+    let rows = |rows: std::ops::RangeInclusive<u32>| {
+        rows.map(|row| Row { name: row.to_string(), seats: 10 }).collect()
+    };
+    let section = |name: &str, price, rows| Section { name: name.into(), price: Won(price), rows };
+    Hall::from(vec![section("R", 90_000, rows(1..=2)), section("S", 60_000, rows(3..=5))])
 }
 
 fn seoul() -> Zone {
