@@ -2,23 +2,34 @@
 
 CARGO ?= cargo
 # Debian packages that the checks need, each with the program that shows it is there: by name, or by where it lies.
-NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql
+NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/postgres:postgresql \
+         chromium:chromium /usr/share/fonts/truetype/nanum/*.ttf:fonts-nanum
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: run cluster build test soak needs needs-sqlite3 format lint docs check faults simulate bench-embedded bench-drivers bench-locks \
-        bench-cluster bench-concerts bench-postgres clean
+.PHONY: run cluster build web web-test test soak needs needs-sqlite3 format lint docs check faults simulate bench-embedded bench-drivers \
+        bench-locks bench-cluster bench-concerts bench-postgres clean
 
 run: build
-	./target/release/maitred serve --demo
+	$(TARGET)/release/maitred serve --demo
 
 # Three servers that share PostgreSQL and Redis, to try things with.
 cluster: needs build
-	@./scripts/cluster "$(abspath $(or $(CARGO_TARGET_DIR),target))/release/maitred"
+	@./scripts/cluster "$(TARGET)/release/maitred"
 
-build:
+build: web
 	$(CARGO) build --release --locked -p maitred
 
+# The web app, which the next build of the server takes in. Brings its own Node where there is none.
+web:
+	@./scripts/web $(TARGET)/node build
+
+# The web app: its types, its units, and its pages in a browser against the server.
+web-test: needs web
+	$(CARGO) build --locked -p maitred
+	MAITRED=$(TARGET)/debug/maitred ./scripts/web $(TARGET)/node check unit browser
+
 # Everything that CI runs.
-test: needs format lint docs check simulate
+test: needs web format lint docs check web-test simulate
 
 # Installs what is missing, or names it where that is not allowed.
 needs:

@@ -16,6 +16,7 @@ pub mod policy;
 pub mod reservation;
 pub mod room;
 pub mod slot;
+pub mod terms;
 pub mod venue;
 pub mod waitlist;
 pub mod wallet;

@@ -119,9 +119,13 @@ impl Server {
             batch: config.lane.max_batch,
         };
         let limits = desk::Limits { bounds, runners: config.lane.runners };
-        let shared = match config.redis()? {
-            Some(redis) => Some(fairlane::Client::redis(redis).await?.lanes("lane")),
-            None => None,
+        let (coordination, shared) = match config.redis()? {
+            Some(redis) => {
+                let client = fairlane::Client::redis(redis).await?;
+                let lanes = client.lanes("lane");
+                (client, Some(lanes))
+            }
+            None => (fairlane::Client::in_process(), None),
         };
         let clock = match (clock, &config.database) {
             (Clock::System, Some(_)) => Clock::Database(Arc::default()),
@@ -147,6 +151,8 @@ impl Server {
             passwords: Passwords::default(),
             payments: Payments::new(&config.payments)?,
             token_lifetime: config.token_lifetime(),
+            coordination,
+            boards: http::Boards::default(),
             metrics,
             stopping: stopping.clone(),
         });

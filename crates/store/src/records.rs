@@ -282,6 +282,10 @@ pub struct Occupancy {
     pub people: u32,
     /// How many reservations hold places.
     pub reservations: u32,
+    /// How many of those people have still to pay.
+    pub held_people: u32,
+    /// How many of those reservations have still to be paid.
+    pub held_reservations: u32,
     /// Which tables are taken.
     pub tables: Vec<u32>,
     /// Whether what is left is kept for somebody on the waitlist.

@@ -7,6 +7,7 @@
 //! each process goes on with lines of its own.
 
 mod guards;
+mod pulse;
 mod recall;
 mod runner;
 mod shared;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use booking::{Action, Command, Outcome, PersonId, SlotId, TicketId};
+use booking::{Action, Command, Outcome, PersonId, SlotId, TicketId, VenueId};
 use fairlane::Pass;
 use fairlane::lane::{Bounds, Lanes, Position, Refused, Side};
 use fairlane::lanes::SharedLanes;
@@ -25,6 +26,7 @@ use store::{Error, Logged, Store};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+pub use pulse::{Beat, Second};
 pub use ticket::{Answer, Key, Settled, Ticket, Waited};
 
 use crate::admission::Keys;
@@ -32,6 +34,7 @@ use crate::chance;
 use crate::clock::Clock;
 use crate::venues::Venues;
 use guards::{Guards, Name};
+use pulse::Pulses;
 use shared::Shared;
 use tickets::Tickets;
 
@@ -55,6 +58,7 @@ pub struct Desk {
     shared: Option<Shared>,
     tickets: Tickets,
     guards: Guards,
+    pulses: Pulses,
     /// The rate limits of lines in this process.
     rates: fairlane::Client,
     keys: Arc<Keys>,
@@ -141,6 +145,7 @@ impl Desk {
             shared,
             tickets: Tickets::new(),
             guards: Guards::default(),
+            pulses: Pulses::new(),
             rates: fairlane::Client::in_process(),
             keys,
             store,
@@ -163,6 +168,9 @@ impl Desk {
 
     /// Takes a place in the line of a slot.
     pub async fn enter(self: &Arc<Self>, wish: Wish) -> Result<Arc<Ticket>, Turned> {
+        if !wish.action.is_owners() {
+            self.pulses.entered(wish.slot);
+        }
         let wish = match &self.shared {
             Some(shared) if shared.is_up() => match self.enter_shared(shared, wish).await {
                 Ok(entered) => return entered,
@@ -277,6 +285,11 @@ impl Desk {
         waiting
     }
 
+    /// The last minute of a venue, as this process saw it.
+    pub fn beat(&self, venue: VenueId) -> Beat {
+        self.pulses.beat(venue)
+    }
+
     /// How many wait in all, and how many in the longest line, as far as this process knows.
     pub fn lines(&self) -> (usize, usize) {
         let (waiting, longest) = (self.lanes.waiting(), self.lanes.longest());
@@ -332,6 +345,9 @@ impl Desk {
         }
         // Counted where the request came in, wherever it was decided.
         if ticket.origin.is_none() {
+            if let Some(answer) = ticket.answer().filter(|_| !ticket.command.action.is_owners()) {
+                self.pulses.settled(ticket, answer);
+            }
             metrics::counter!("maitred_outcomes_total", "action" => action, "outcome" => outcome)
                 .increment(1);
             metrics::histogram!("maitred_wait_seconds", "action" => action).record(ticket.since.elapsed());
@@ -350,6 +366,7 @@ impl Desk {
             self.keys.release(&forgotten);
         }
         self.guards.tidy();
+        self.pulses.tidy();
         self.lanes.retire(IDLE, is_over);
         if let Some(shared) = &self.shared {
             shared.tidy();

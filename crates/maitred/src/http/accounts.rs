@@ -10,7 +10,7 @@ use store::{Account, AccountError};
 use utoipa::ToSchema;
 
 use super::App;
-use super::extract::Json;
+use super::extract::{Guest, Json};
 use super::problem::{Code, FieldError, Problem, ProblemBody, later};
 use crate::fresh;
 use crate::passwords::Crowded;
@@ -126,4 +126,22 @@ pub async fn sign_in(
     let expires_at = app.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
     let claims = Claims { sub: account.id, name: account.name, exp: expires_at.as_second() };
     Ok(axum::Json(Session { access_token: app.signer.sign(&claims), expires_at }))
+}
+
+/// Who is signed in.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Myself {
+    id: String,
+    name: String,
+    /// The venues that they run.
+    runs: Vec<String>,
+}
+
+/// Who one is, and which venues one runs.
+#[utoipa::path(get, path = "/api/accounts/me", operation_id = "myself", tag = "accounts",
+    responses((status = 200, body = Myself), (status = 401, body = ProblemBody)))]
+pub async fn own(State(app): State<Arc<App>>, guest: Guest) -> Result<axum::Json<Myself>, Problem> {
+    let venues = app.store.venues().await?;
+    let runs = venues.iter().filter(|venue| venue.is_staff(guest.id)).map(|venue| venue.id.to_string());
+    Ok(axum::Json(Myself { id: guest.id.to_string(), name: guest.name.to_string(), runs: runs.collect() }))
 }

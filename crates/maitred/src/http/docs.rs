@@ -1,10 +1,8 @@
-//! The front door and the documentation, which load nothing from anywhere else.
+//! The documentation, which loads nothing from anywhere else.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::response::Html;
-use axum::routing::get;
 use utoipa::Modify;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -29,5 +27,5 @@ pub fn routes() -> Router<Arc<App>> {
     let config = Config::default().validator_url("none");
     let docs =
         SwaggerUi::new("/docs").url("/api/openapi.json", super::routes().into_openapi()).config(config);
-    Router::new().route("/", get(|| async { Html(include_str!("welcome.html")) })).merge(docs)
+    Router::new().merge(docs)
 }

@@ -17,6 +17,7 @@ use super::App;
 use super::extract::{Guest, Id, Json, Nothing};
 use super::gate;
 use super::language::{self, Language};
+use super::moves::Holder;
 use super::payments::{begun, in_progress};
 use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::{in_line, slot, turned, venue};
@@ -162,12 +163,16 @@ pub struct PaymentRequest {
     responses((status = 200, body = ReservationView), (status = 202, body = TicketView), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 pub async fn pay(
     State(app): State<Arc<App>>,
-    guest: Guest,
+    holder: Holder,
     Id(id): Id<ReservationId>,
     headers: HeaderMap,
     Json { value: request, .. }: Json<PaymentRequest>,
 ) -> Answered {
-    pay_with(&app, &guest, id, &request.method, &headers).await
+    let found = app.store.reservation(id).await?;
+    if found.is_none_or(|reservation| !holder.may(reservation.ticket)) {
+        return Err(Problem::not_found("reservation"));
+    }
+    pay_with(&app, &holder.guest, id, &request.method, &headers).await
 }
 
 /// Pays by the method of this name.

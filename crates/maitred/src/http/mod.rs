@@ -2,12 +2,14 @@
 
 mod accounts;
 mod availability;
+mod board;
 mod docs;
 mod extract;
 mod gate;
 mod health;
 mod language;
 mod managing;
+mod moves;
 mod observe;
 mod openings;
 mod payments;
@@ -16,11 +18,13 @@ mod queue_tokens;
 mod reservations;
 mod server;
 mod staff;
+mod terms;
 mod tickets;
 mod venues;
 mod views;
 mod waitlist;
 mod wallet;
+mod web;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +51,7 @@ use crate::wallets::Wallets;
 use docs::Bearer;
 use problem::{Code, Problem};
 
+pub use board::Boards;
 pub use server::{Limits, serve};
 
 /// What handlers work with.
@@ -75,6 +80,10 @@ pub struct App {
     pub payments: Payments,
     /// How long an access token is good.
     pub token_lifetime: Duration,
+    /// Coordination with other processes, where there are any.
+    pub coordination: fairlane::Client,
+    /// Boards as they were a moment ago.
+    pub boards: board::Boards,
     /// What has been measured.
     pub metrics: PrometheusHandle,
     /// Ends streams that would otherwise never end.
@@ -112,6 +121,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Api::openapi())
         .routes(routes!(accounts::sign_up))
         .routes(routes!(accounts::sign_in))
+        .routes(routes!(accounts::own))
         .routes(routes!(venues::list, staff::add_venue))
         .routes(routes!(venues::one, staff::change_venue))
         .routes(routes!(venues::menu, staff::set_menu))
@@ -132,6 +142,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(availability::dates))
         .routes(routes!(reservations::book, reservations::own))
         .routes(routes!(reservations::one, managing::change))
+        .routes(routes!(terms::terms))
         .routes(routes!(managing::pay))
         .routes(routes!(payments::webhook))
         .routes(routes!(managing::cancel))
@@ -140,6 +151,12 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(managing::refund))
         .routes(routes!(tickets::look, tickets::leave))
         .routes(routes!(tickets::events))
+        .routes(routes!(moves::offer))
+        .routes(routes!(moves::redeem))
+        .routes(routes!(board::one))
+        .routes(routes!(board::events))
+        .routes(routes!(board::all))
+        .routes(routes!(board::all_events))
         .routes(routes!(wallet::balance))
         .routes(routes!(wallet::charge))
         .routes(routes!(wallet::entries))
@@ -164,7 +181,7 @@ pub fn router(app: Arc<App>) -> Router {
 /// What is the same for every address: problems for what is not there, for a panic, and in the reader's language.
 fn around<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {
     router
-        .fallback(|| async { Problem::not_found("page") })
+        .fallback(web::page)
         .method_not_allowed_fallback(|| async {
             let (en, ko) =
                 ("This address does not take that method; see Allow.", "지원하지 않는 메서드입니다.");

@@ -143,7 +143,7 @@ async fn place(app: &App, guest: &Guest, id: VenueId) -> Result<(Arc<View>, Toke
 }
 
 /// Ask for a place in the waiting room of a venue.
-#[utoipa::path(post, path = "/api/venues/{id}/queue-tokens", tag = "waiting room", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/venues/{id}/queue-tokens", operation_id = "ask_queue_token", tag = "waiting room", params(("id" = String, Path)),
     responses((status = 201, body = QueueTokenView), (status = 401, body = ProblemBody), (status = 404, body = ProblemBody),
               (status = 409, body = ProblemBody), (status = 429, body = ProblemBody), (status = 503, body = ProblemBody)))]
 pub async fn ask(
@@ -167,7 +167,7 @@ pub async fn ask(
 }
 
 /// Where one's place in the waiting room stands, with a fresh token.
-#[utoipa::path(get, path = "/api/venues/{id}/queue-tokens/current", tag = "waiting room", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/venues/{id}/queue-tokens/current", operation_id = "queue_token", tag = "waiting room", params(("id" = String, Path)),
     responses((status = 200, body = QueueTokenView), (status = 401, body = ProblemBody), (status = 404, body = ProblemBody)))]
 pub async fn current(
     State(app): State<Arc<App>>,
@@ -179,7 +179,7 @@ pub async fn current(
 }
 
 /// Give one's place in the waiting room up.
-#[utoipa::path(delete, path = "/api/venues/{id}/queue-tokens/current", tag = "waiting room", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/api/venues/{id}/queue-tokens/current", operation_id = "leave_queue", tag = "waiting room", params(("id" = String, Path)),
     responses((status = 200, body = QueueTokenView), (status = 401, body = ProblemBody), (status = 404, body = ProblemBody)))]
 pub async fn leave(
     State(app): State<Arc<App>>,
@@ -197,7 +197,7 @@ pub async fn leave(
 }
 
 /// Listen to one's place: `position` while it waits, `inside` when it is let in, `over` when it ends.
-#[utoipa::path(get, path = "/api/venues/{id}/queue-tokens/current/events", tag = "waiting room", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/venues/{id}/queue-tokens/current/events", operation_id = "queue_token_events", tag = "waiting room", params(("id" = String, Path)),
     responses((status = 200, content_type = "text/event-stream", body = QueueTokenView), (status = 404, body = ProblemBody)))]
 pub async fn events(
     State(app): State<Arc<App>>,

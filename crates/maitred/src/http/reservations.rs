@@ -23,6 +23,7 @@ use super::App;
 use super::extract::{Guest, Id, IdempotencyKey, Json, Patience, Query, date};
 use super::gate;
 use super::language::{self, Language};
+use super::moves::Holder;
 use super::problem::{Code, FieldError, Problem, ProblemBody, later};
 use super::tickets::TicketView;
 use super::views::{List, ReservationView};
@@ -394,14 +395,15 @@ pub async fn own(
 }
 
 /// One of one's own reservations.
-#[utoipa::path(get, path = "/api/reservations/{id}", tag = "reservations", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/reservations/{id}", operation_id = "reservation", tag = "reservations", params(("id" = String, Path)),
     responses((status = 200, body = ReservationView), (status = 404, body = ProblemBody)))]
 pub async fn one(
     State(app): State<Arc<App>>,
-    guest: Guest,
+    holder: Holder,
     Id(id): Id<ReservationId>,
 ) -> Result<axum::Json<ReservationView>, Problem> {
-    let found = app.store.reservation(id).await?.filter(|reservation| reservation.person == guest.id);
+    let found =
+        app.store.reservation(id).await?.filter(|r| r.person == holder.guest.id && holder.may(r.ticket));
     let reservation = found.ok_or_else(|| Problem::not_found("reservation"))?;
     let payments = app.store.payments_about(vec![id]).await?;
     Ok(axum::Json(ReservationView::seen_at(&reservation, app.clock.now()).with_payments(&payments)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use booking::{Outcome, TicketId};
+use booking::{Outcome, PersonId, TicketId};
 use fairlane::lane::Position;
 use futures_util::Stream;
 use hyper::HeaderMap;
@@ -15,8 +15,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
-use super::extract::{Guest, Id};
+use super::extract::Id;
 use super::language::{self, Language};
+use super::moves::Holder;
 use super::problem::{Problem, ProblemBody};
 use super::reservations::turned;
 use super::views::ReservationView;
@@ -174,16 +175,27 @@ impl TicketView {
     }
 }
 
+/// Whose ticket it is, if it is anybody's.
+pub(super) async fn owner(app: &App, id: TicketId) -> Result<Option<PersonId>, Problem> {
+    whose(app.desk.find(id).await?.as_ref())
+}
+
+fn whose(found: Option<&Found>) -> Result<Option<PersonId>, Problem> {
+    match found {
+        Some(Found::InMemory(ticket)) => Ok(Some(ticket.command.person)),
+        Some(Found::InLog(logged)) => Ok(Some(logged.decision.person)),
+        Some(Found::Unknown) => Err(Problem::unavailable()),
+        None => Ok(None),
+    }
+}
+
 /// A ticket of this person; of anybody else there is none.
-async fn own(app: &App, guest: &Guest, id: TicketId) -> Result<Found, Problem> {
+pub(super) async fn own(app: &App, holder: &Holder, id: TicketId) -> Result<Found, Problem> {
     let found = app.desk.find(id).await?;
-    let owner = match &found {
-        Some(Found::InMemory(ticket)) => Some(ticket.command.person),
-        Some(Found::InLog(logged)) => Some(logged.decision.person),
-        Some(Found::Unknown) => return Err(Problem::unavailable()),
-        None => None,
-    };
-    found.filter(|_| owner == Some(guest.id)).ok_or_else(|| Problem::not_found("ticket"))
+    let owner = whose(found.as_ref())?;
+    found
+        .filter(|_| owner == Some(holder.guest.id) && holder.may(id))
+        .ok_or_else(|| Problem::not_found("ticket"))
 }
 
 async fn view(app: &App, found: Found, language: Language) -> Result<TicketView, Problem> {
@@ -214,11 +226,11 @@ async fn view(app: &App, found: Found, language: Language) -> Result<TicketView,
     responses((status = 200, body = TicketView), (status = 404, body = ProblemBody)))]
 pub async fn look(
     State(app): State<Arc<App>>,
-    guest: Guest,
+    holder: Holder,
     Id(id): Id<TicketId>,
     headers: HeaderMap,
 ) -> Result<axum::Json<TicketView>, Problem> {
-    let found = own(&app, &guest, id).await?;
+    let found = own(&app, &holder, id).await?;
     Ok(axum::Json(view(&app, found, Language::of(&headers)).await?))
 }
 
@@ -227,11 +239,11 @@ pub async fn look(
     responses((status = 200, body = TicketView), (status = 404, body = ProblemBody), (status = 503, body = ProblemBody)))]
 pub async fn leave(
     State(app): State<Arc<App>>,
-    guest: Guest,
+    holder: Holder,
     Id(id): Id<TicketId>,
     headers: HeaderMap,
 ) -> Result<axum::Json<TicketView>, Problem> {
-    let found = own(&app, &guest, id).await?;
+    let found = own(&app, &holder, id).await?;
     if let Found::InMemory(ticket) = &found
         && !app.desk.can_leave(ticket)
     {
@@ -251,12 +263,12 @@ pub async fn leave(
     responses((status = 200, content_type = "text/event-stream", body = TicketView), (status = 404, body = ProblemBody)))]
 pub async fn events(
     State(app): State<Arc<App>>,
-    guest: Guest,
+    holder: Holder,
     Id(id): Id<TicketId>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let language = Language::of(&headers);
-    let start = match own(&app, &guest, id).await? {
+    let start = match own(&app, &holder, id).await? {
         Found::InMemory(ticket) => Listening::To(ticket, None),
         past => Listening::Last(Box::new(view(&app, past, language).await?)),
     };

@@ -32,7 +32,7 @@ pub struct VenueAndOpening {
 }
 
 /// One venue.
-#[utoipa::path(get, path = "/api/venues/{id}", tag = "venues", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/venues/{id}", operation_id = "venue", tag = "venues", params(("id" = String, Path)),
     responses((status = 200, body = VenueAndOpening), (status = 404, body = ProblemBody)))]
 pub async fn one(
     State(app): State<Arc<App>>,

@@ -101,7 +101,7 @@ fn check(venue: &Venue, party: u32) -> Result<(), Problem> {
 }
 
 /// Wait for a place. Whoever is first on the list and fits is offered what becomes free, at once if anything is free.
-#[utoipa::path(post, path = "/api/venues/{id}/waitlist", tag = "waitlist", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/venues/{id}/waitlist", operation_id = "join_waitlist", tag = "waitlist", params(("id" = String, Path)),
     request_body = JoinRequest,
     responses((status = 201, body = WaitingView), (status = 202, body = TicketView), (status = 404, body = ProblemBody),
               (status = 409, body = ProblemBody), (status = 422, body = ProblemBody), (status = 429, body = ProblemBody)))]
@@ -181,7 +181,7 @@ fn named(venue: &Venue, which: &Which) -> Result<SlotId, Problem> {
 }
 
 /// Where one stands on a waitlist.
-#[utoipa::path(get, path = "/api/venues/{id}/waitlist", tag = "waitlist", params(("id" = String, Path), Which),
+#[utoipa::path(get, path = "/api/venues/{id}/waitlist", operation_id = "waitlist_place", tag = "waitlist", params(("id" = String, Path), Which),
     responses((status = 200, body = WaitingView), (status = 404, body = ProblemBody)))]
 pub async fn look(
     State(app): State<Arc<App>>,
@@ -195,7 +195,7 @@ pub async fn look(
 }
 
 /// Wait no longer.
-#[utoipa::path(delete, path = "/api/venues/{id}/waitlist", tag = "waitlist", params(("id" = String, Path), Which),
+#[utoipa::path(delete, path = "/api/venues/{id}/waitlist", operation_id = "leave_waitlist", tag = "waitlist", params(("id" = String, Path), Which),
     responses((status = 204, description = "Not on the list any more"), (status = 404, body = ProblemBody)))]
 pub async fn leave(
     State(app): State<Arc<App>>,
@@ -214,7 +214,7 @@ pub async fn leave(
 }
 
 /// All waitlists on which one is.
-#[utoipa::path(get, path = "/api/waitlist", tag = "waitlist",
+#[utoipa::path(get, path = "/api/waitlist", operation_id = "own_waitlists", tag = "waitlist",
     responses((status = 200, body = List<WaitingView>), (status = 401, body = ProblemBody)))]
 pub async fn own(
     State(app): State<Arc<App>>,

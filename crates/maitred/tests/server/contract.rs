@@ -61,6 +61,17 @@ fn every_code_is_in_the_contract() {
     assert!(missing.is_empty(), "{missing:?} are promised");
 }
 
+#[test]
+fn every_operation_has_a_name_of_its_own() {
+    let document: Value = serde_json::from_str(&maitred::http::openapi()).unwrap();
+    let paths = document["paths"].as_object().unwrap().values();
+    let operations = paths.flat_map(|path| path.as_object().unwrap().values());
+    let names: Vec<_> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
+    let mut seen = BTreeSet::new();
+    let twice: Vec<_> = names.iter().filter(|name| !seen.insert(**name)).collect();
+    assert!(twice.is_empty(), "{twice:?}: a generated client cannot tell them apart");
+}
+
 #[tokio::test]
 async fn the_documentation_loads_nothing_from_outside() {
     let app = TestApp::start().await;

@@ -85,6 +85,8 @@ impl Postgres {
         now: Timestamp,
     ) -> Result<Vec<Occupancy>, Error> {
         let sql = "SELECT slot_id, sum(party)::bigint, count(*), \
+                   coalesce(sum(party) FILTER (WHERE status = 'TEMPORARY'), 0)::bigint, \
+                   count(*) FILTER (WHERE status = 'TEMPORARY'), \
                    coalesce(array_agg(table_no) FILTER (WHERE table_no IS NOT NULL), '{}'), \
                    EXISTS (SELECT FROM waiting WHERE waiting.slot_id = reservation.slot_id AND passed >= $4) \
                    FROM reservation \
@@ -100,6 +102,8 @@ impl Postgres {
                 slot: columns.slot()?,
                 people: columns.number()?,
                 reservations: columns.number()?,
+                held_people: columns.number()?,
+                held_reservations: columns.number()?,
                 tables: columns.numbers()?,
                 kept: columns.take()?,
             })

@@ -87,6 +87,7 @@ impl Sqlite {
             .ask(move |connection| {
                 let sql = format!(
                     "SELECT slot_id, sum(party), count(*), group_concat(table_no), \
+                     coalesce(sum(party) FILTER (WHERE status = 'TEMPORARY'), 0), count(*) FILTER (WHERE status = 'TEMPORARY'), \
                      EXISTS (SELECT 1 FROM waiting WHERE waiting.slot_id = reservation.slot_id AND passed >= {MAX_PASSES}) \
                      FROM reservation \
                      WHERE slot_id BETWEEN ?1 AND ?2 AND {HOLDING} AND (status <> 'TEMPORARY' OR expires_at > ?3) \
@@ -97,8 +98,9 @@ impl Sqlite {
                     let tables: Option<String> = row.get(3)?;
                     let tables = tables.iter().flat_map(|t| t.split(',')).filter_map(|t| t.parse().ok()).collect();
                     let slot = SlotId::from_i64(row.get(0)?);
-                    let (people, reservations, kept) = (row.get(1)?, row.get(2)?, row.get(4)?);
-                    Ok(Occupancy { slot, people, reservations, tables, kept })
+                    let (people, reservations, kept) = (row.get(1)?, row.get(2)?, row.get(6)?);
+                    let (held_people, held_reservations) = (row.get(4)?, row.get(5)?);
+                    Ok(Occupancy { slot, people, reservations, held_people, held_reservations, tables, kept })
                 })?;
                 Ok(rows.collect::<Result<_, _>>()?)
             })

@@ -29,17 +29,18 @@ async fn occupancy_counts_who_holds_a_place_at_that_instant() {
         }
         slots
     };
-    let held = |slot, people, tables: &[u32]| {
+    let taken = |slot, people, held_people, held_reservations, tables: &[u32]| {
         let reservations = u32::try_from(tables.len()).unwrap();
-        Occupancy { slot, people, reservations, tables: tables.into(), kept: false }
+        let tables = tables.into();
+        Occupancy { slot, people, reservations, held_people, held_reservations, tables, kept: false }
     };
-    let later = held(world.slot(14), 3, &[1]);
-    assert_eq!(occupied(&world).await, [held(slot, 2 + 4 + 8 + 16, &[1, 2, 3, 4]), later.clone()]);
+    let later = taken(world.slot(14), 3, 3, 1, &[1]);
+    assert_eq!(occupied(&world).await, [taken(slot, 2 + 4 + 8 + 16, 2, 1, &[1, 2, 3, 4]), later.clone()]);
     world.wait(7 * 60 - 1);
     assert_eq!(occupied(&world).await[0].people, 30);
     // The deadline itself is too late.
     world.wait(1);
-    assert_eq!(occupied(&world).await, [held(slot, 4 + 8 + 16, &[2, 3, 4])]);
+    assert_eq!(occupied(&world).await, [taken(slot, 4 + 8 + 16, 0, 0, &[2, 3, 4])]);
 }
 
 #[tokio::test]
@@ -50,7 +51,10 @@ async fn occupancy_without_tables_is_a_count_of_people() {
     let cancelled = world.seat(slot, 2, 2).await;
     world.run(&[world.cancel(&cancelled)]).await;
     let occupied = world.store.occupancy(slot, slot, world.now).await.unwrap();
-    assert_eq!(occupied, [Occupancy { slot, people: 3, reservations: 1, tables: vec![], kept: false }]);
+    let (people, reservations) = (3, 1);
+    let (held_people, held_reservations, tables) = (people, reservations, vec![]);
+    let taken = Occupancy { slot, people, reservations, held_people, held_reservations, tables, kept: false };
+    assert_eq!(occupied, [taken]);
 }
 
 #[tokio::test]
