@@ -193,6 +193,12 @@ impl Slot {
             Wanted::In(section) => Some(section),
             Wanted::Any => None,
         };
+        // A smaller party keeps the best of its own.
+        if let Some(own) = own.and_then(|id| self.holders.get(&id)).filter(|own| party < own.party)
+            && let Some(seats) = hall.best(party, section, |seat| own.seats.contains(seat))
+        {
+            return Ok(Spot { table: None, seats: seats.into() });
+        }
         // A sold-out hall is not searched, however many ask.
         let left = self.seats_left(hall);
         if left < party && own.is_none() {

@@ -1,9 +1,9 @@
 //! Demo data: three restaurants with menus, a concert hall, and people to try them with.
 
-use booking::hall::{Hall, Row, Section};
+use booking::hall::{Row, Section};
 use booking::policy::Policy;
 use booking::venue::{Kind, MenuItem, Settings, WeekTimes, Zone};
-use booking::{Inventory, PersonId, Table, Won};
+use booking::{Hall, Inventory, PersonId, Table, Won};
 use jiff::Timestamp;
 use store::{Account, AccountError, Store};
 
@@ -89,21 +89,20 @@ fn venues() -> [(Settings, Vec<MenuItem>); 4] {
             Settings {
                 kind: Kind::Concert,
                 policy: Policy::for_shows(),
-                ..settings("Small Hall (50 seats)", Inventory::Seats { sections: hall() }, 19, 19)
+                ..settings("Moonlight Hall (50 seats)", Inventory::Seats { sections: hall() }, 19, 19)
             },
             vec![],
         ),
     ]
 }
 
-/// Fifty seats (C5).
+/// Two rows of ten in front, three behind.
 fn hall() -> Hall {
-    let section = |name: &str, price, rows: &[u32]| Section {
-        name: name.into(),
-        price: Won(price),
-        rows: rows.iter().zip(1..).map(|(&seats, n): (_, u32)| Row { name: n.to_string(), seats }).collect(),
+    let rows = |rows: std::ops::RangeInclusive<u32>| {
+        rows.map(|row| Row { name: row.to_string(), seats: 10 }).collect()
     };
-    Hall::from(vec![section("A", 90_000, &[8, 10]), section("B", 60_000, &[16, 16])])
+    let section = |name: &str, price, rows| Section { name: name.into(), price: Won(price), rows };
+    Hall::from(vec![section("R", 90_000, rows(1..=2)), section("S", 60_000, rows(3..=5))])
 }
 
 fn seoul() -> Zone {

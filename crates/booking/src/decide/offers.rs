@@ -75,13 +75,30 @@ impl Turn<'_> {
         if !std::mem::take(&mut self.freed) || self.slot.waitlist().is_empty() {
             return;
         }
-        // Nobody is offered a place in what has begun.
+        // Nobody is offered a place in what has begun, and nobody need wait for it.
         if self.venue.start(self.slot.id) <= at {
-            return;
+            return self.close_list();
         }
         while let Some((waiting, spot)) = self.next_offer() {
             self.pass_before(waiting.rank);
             self.offer(waiting, spot);
+        }
+        self.freed = false;
+    }
+
+    fn close_list(&mut self) {
+        let people: Vec<_> = self.slot.waitlist().parties().iter().map(|waiting| waiting.person).collect();
+        for person in people {
+            self.unlist(person);
+            self.decisions.push(Decision {
+                ticket: None,
+                person,
+                verdict: Verdict::Unlist,
+                party: 0,
+                left: self.slot.open(&self.venue.settings.inventory),
+                reservation: None,
+                refused: None,
+            });
         }
         self.freed = false;
     }

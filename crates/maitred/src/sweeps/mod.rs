@@ -119,7 +119,8 @@ async fn expire_holds(swept: Swept<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Offers what is free to those who wait, where nothing that happened in the slot has: its venue may have grown.
+/// Offers what is free to those who wait, where nothing that happened in the slot has: its venue may have grown. Ends the lists of
+/// what has begun.
 async fn tend_waitlists(swept: Swept<'_>) -> Result<(), Error> {
     let now = swept.clock.now();
     let mut from = SlotId::from_i64(i64::MIN);
@@ -127,12 +128,10 @@ async fn tend_waitlists(swept: Swept<'_>) -> Result<(), Error> {
         let slots = swept.store.waited_for(from, BOUND).await?;
         for &id in &slots {
             let Some(venue) = swept.venues.get(id.venue()).await? else { continue };
-            if venue.start(id) <= now {
-                continue;
-            }
             let slot = swept.store.slot(id).await?;
+            let begun = venue.start(id) <= now;
             let fits = |party: &Waiting| {
-                slot.room_for(&venue.settings.inventory, party.party, Wanted::Any, None).is_ok()
+                begun || slot.room_for(&venue.settings.inventory, party.party, Wanted::Any, None).is_ok()
             };
             if let Some(first) = slot.waitlist().first_that_fits(fits) {
                 // What another process tends already is left to it.

@@ -11,6 +11,7 @@ use store::Controls;
 use crate::app::{TOMORROW, TestApp, config, noon, places, tables};
 use crate::client::{Answer, Client, Guest};
 use crate::crowd::{at_once, book, eventually, path, place, slot, wish};
+use crate::seats::{hall, show};
 use crate::truth::{Truth, audit};
 
 fn seated(told: &[Answer]) -> Vec<Value> {
@@ -72,9 +73,18 @@ impl Three {
 
     /// A hundred people at once, spread over the servers.
     async fn rush(&self, slot: SlotId) -> Vec<Answer> {
+        self.rush_for(&wish(slot, 2)).await
+    }
+
+    /// A hundred people who all want the same.
+    async fn rush_for(&self, wish: &Value) -> Vec<Answer> {
         let people = self.spread((0..100).map(|_| self.app.guest()));
         // Patiently: three writers on one file may keep each other waiting.
-        let told = at_once(people.map(|guest| async move { guest.book(wish(slot, 2)).await })).await;
+        let asking = people.map(|guest| {
+            let wish = wish.clone();
+            async move { guest.book(wish).await }
+        });
+        let told = at_once(asking).await;
         assert!(told.iter().all(|answer| [201, 409].contains(&answer.status.as_u16())), "{told:?}");
         told
     }
@@ -129,6 +139,40 @@ async fn without_protection_the_same_servers_oversell() {
     let report = audit::audit(&stored, &[], audit::Options::default());
     let kinds: BTreeSet<String> = report.findings.iter().map(audit::Finding::kind).collect();
     assert!(kinds.contains("oversold") && kinds.contains("wrong-left"), "the auditor must see it: {kinds:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_servers_that_know_nothing_of_each_other_sell_a_seat_once() {
+    let three = Three::start(Controls { version_check: true }).await;
+    let venue = three.app.venue(hall(1), three.app.person().0).await;
+    for seat in ["A-1-1", "A-1-2", "A-1-3"] {
+        assert_eq!(seated(&three.rush_for(&show(venue, 1, &[seat])).await).len(), 1);
+    }
+    three.stop().await;
+}
+
+/// The control: without the version check and the key of `held_seat` somebody sits on somebody's lap.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_protection_the_same_servers_sell_a_seat_twice() {
+    let three = Three::start(Controls { version_check: false }).await;
+    let venue = three.app.venue(hall(5), three.app.person().0).await;
+    let truth = Truth::in_folder(three.app.folder.path());
+    let unkeyed =
+        "DROP TABLE held_seat; CREATE TABLE held_seat (slot_id INTEGER, seat TEXT, reservation BLOB)";
+    truth.0.execute_batch(unkeyed).unwrap();
+    let mut most = 0;
+    for n in 0..30 {
+        let seat = format!("A-{}-{}", n / 10 + 1, n % 10 + 1);
+        most = seated(&three.rush_for(&show(venue, 1, &[&seat])).await).len();
+        if most > 1 {
+            break;
+        }
+    }
+    assert!(most > 1, "the race did not show in 30 rounds, so the test above proves nothing");
+    let folder = three.others_stop().await.stop_unaudited().await;
+    let stored = store::snapshot(&store::Database::Sqlite(folder.path().join("maitred.db"))).await.unwrap();
+    let report = audit::audit(&stored, &[], audit::Options::default());
+    assert!(report.of_kind("seat-twice") > 0, "the auditor must see it: {:?}", report.findings);
 }
 
 #[tokio::test(flavor = "multi_thread")]

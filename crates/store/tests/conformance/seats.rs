@@ -78,6 +78,16 @@ async fn two_parties_swap_seats_in_one_batch() {
 }
 
 #[tokio::test]
+async fn a_smaller_party_keeps_some_of_its_seats() {
+    let world = World::new(row_of(9)).await;
+    let seats = ["A-1-1", "A-1-2", "A-1-3"];
+    let seated = done(&world.run(&[world.book_seats(world.slot(19), 1, 3, &seats)]).await[0]);
+    let fewer = done(&world.run(&[world.change(&seated, seated.slot, 2)]).await[0]);
+    assert_eq!((labels(&fewer.seats), fewer.price), (vec!["A-1-2", "A-1-3"], Won(60_000)));
+    done(&world.run(&[world.book_seats(world.slot(19), 2, 1, &["A-1-1"])]).await[0]);
+}
+
+#[tokio::test]
 async fn a_party_moves_to_the_same_seats_of_another_show() {
     let world = World::new(row_of(5)).await;
     let seated = done(&world.run(&[world.book_seats(world.slot(19), 1, 2, &["A-1-1", "A-1-2"])]).await[0]);

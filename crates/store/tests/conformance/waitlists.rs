@@ -78,6 +78,19 @@ async fn a_large_party_is_passed_five_times_and_then_gets_what_frees() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_what_has_begun() {
+    let mut world = World::new(places(2)).await;
+    let slot = world.slot(12);
+    let seated = world.seat(slot, 1, 2).await;
+    world.run(&[world.join(slot, 2, 2), world.join(slot, 3, 1)]).await;
+    world.wait(40 * 86_400);
+    world.run(&[world.command(slot, 2, Action::Tend {})]).await;
+    assert!(world.store.waitlist(slot).await.unwrap().is_empty());
+    assert_eq!(world.row(seated.id).await.unwrap().status(), Status::Expired);
+    assert!(world.load(slot).await.holders().next().is_none(), "nor is anybody offered it");
+}
+
+#[tokio::test]
 async fn a_batch_that_is_not_stored_changes_no_list() {
     let world = World::new(places(2)).await;
     let slot = world.slot(12);
