@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use audit::{
-    Batch, Database, Ending, Entry, Id, Opening, Options, Report, Reservation, Slot, Ticket, Token, Told, Venue, Visit,
-    audit,
+    Batch, Database, Ending, Entry, Id, Opening, Options, Report, Reservation, Slot, Ticket, Token, Told,
+    Venue, Visit, audit,
 };
 use serde_json::{Value, json};
 
