@@ -182,11 +182,13 @@ async fn seats(store: &Arc<Store>) -> Result<f64> {
             (booking.party, booking.seats) = (1, [Seat::labelled(&label(n))].into());
             let (person, action) = (PersonId(scattered(n)), Action::Book(booking));
             let ticket = desk.enter(Wish { slot: slot(), person, action, key: None, rate: None }).await?;
-            match ticket.wait(Duration::from_secs(60)).await {
-                Waited::Answered(answer) if matches!(answer, Answer::Decided(s) if matches!(s.outcome, Outcome::Done(_))) => {
-                    Ok(())
-                }
-                _ => Err("a seat that was free was refused".into()),
+            let Waited::Answered(Answer::Decided(settled)) = ticket.wait(Duration::from_secs(60)).await
+            else {
+                return Err("no answer".into());
+            };
+            match &settled.outcome {
+                Outcome::Done(_) => Ok(()),
+                refused => Err(format!("a seat that was free: {refused:?}").into()),
             }
         }
     });
