@@ -64,6 +64,10 @@ impl<'a> Turn<'a> {
             _ => at,
         };
         self.expire_until(at);
+        #[cfg(feature = "simulation")]
+        if crate::flaws::has("sold-around-the-list") {
+            self.freed = false;
+        }
         self.offer_what_is_free(at);
         let left = self.slot.open(self.inventory());
         let done = match self.known.foregone.get(&command.ticket) {
@@ -369,6 +373,10 @@ impl<'a> Turn<'a> {
     fn expire_until(&mut self, at: Timestamp) {
         while let Some(id) = self.slot.first_expired(at) {
             let Some(before) = self.slot.holder(id).cloned() else { return };
+            #[cfg(feature = "simulation")]
+            if before.offered && crate::flaws::has("offer-never-lapses") {
+                return;
+            }
             let mut after = next(&before);
             if after.life.advance(Status::Expired).is_err() {
                 debug_assert!(false, "only holds have a deadline");
