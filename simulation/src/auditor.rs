@@ -303,7 +303,8 @@ impl Auditor {
         let payers: BTreeSet<u128> = paid.map(|row| row.person).collect();
         for (person, finished) in &batch.finished {
             if payers.contains(person) != *finished {
-                let what = if *finished { "has finished without paying" } else { "has paid, and has not finished" };
+                let what =
+                    if *finished { "has finished without paying" } else { "has paid, and has not finished" };
                 self.violated(Some(batch.slot), format!("g{person} {what} in the waiting room"));
             }
         }
@@ -322,7 +323,7 @@ impl Auditor {
                 if matches!(line.verdict, "book" | "reseat") && !fresh.remove(&row.id) {
                     continue;
                 }
-                if matches!(line.verdict, "unpaid" | "given-back" | "start-payment") {
+                if matches!(line.verdict, "unpaid" | "given-back" | "start-payment" | "join") {
                     continue;
                 }
                 let frees = ["cancel", "expire", "complete", "no-show", "refund", "returned"];
@@ -344,10 +345,12 @@ impl Auditor {
             let lacked = lacked.iter().any(|code| refused.starts_with(code));
             // What is left may be kept for those who wait: whether it was is for the replay to say.
             let room = match &stock {
-                Some(stock) if lacked && line.verdict == "book" && !batch.listed => match taken.seats.as_slice() {
-                    [] => stock.has_room(line.party, &live),
-                    named => named.iter().all(|seat| live.iter().all(|row| !row.seats.contains(seat))),
-                },
+                Some(stock) if lacked && line.verdict == "book" && !batch.listed => {
+                    match taken.seats.as_slice() {
+                        [] => stock.has_room(line.party, &live),
+                        named => named.iter().all(|seat| live.iter().all(|row| !row.seats.contains(seat))),
+                    }
+                }
                 _ => false,
             };
             let alone = refused == "AlreadyBooked" && live.iter().all(|row| row.person != line.person);

@@ -173,7 +173,9 @@ impl Outside for Card {
             });
             match refused.await? {
                 true => Err(Unasked::Refused(402)),
-                false => Ok(Checkout { reference: format!("c{}", id.0 & 0xFFFF), url: "https://card".into() }),
+                false => {
+                    Ok(Checkout { reference: format!("c{}", id.0 & 0xFFFF), url: "https://card".into() })
+                }
             }
         })
     }
@@ -222,7 +224,8 @@ fn give_back(hub: &mut Hub, payment: PaymentId, refund: RefundId, amount: Won) {
     let captured = if account.stage == Stage::Paid { account.amount.0 } else { 0 };
     hub.note(None, format!("at the provider: {} of {payment} goes back", amount.0));
     if returned > captured || before != amount {
-        let what = format!("{payment}: {returned} of {captured} won are to go back, {} as {before:?}", amount.0);
+        let what =
+            format!("{payment}: {returned} of {captured} won are to go back, {} as {before:?}", amount.0);
         hub.auditor.violated(None, what);
     }
 }

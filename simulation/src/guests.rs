@@ -162,7 +162,7 @@ impl Guest {
         let Some(hall) = town.halls.get(&venue).filter(|_| self.dice.per_mille(500)) else {
             return Arc::default();
         };
-        let from = self.dice.count(0, hall.len().min(6) - 1);
+        let from = self.dice.count(0, hall.len().min(4) - 1);
         let seats = hall.iter().skip(from).take(usize::try_from(party).unwrap_or(1));
         let seats: Arc<[Seat]> = seats.cloned().collect();
         if u32::try_from(seats.len()) == Ok(party) { seats } else { Arc::default() }
@@ -260,9 +260,9 @@ impl Guest {
                 _ => self.linger(900).await,
             }
             let ask = match self.dice.between(0, 99) {
-                0..30 => Ask::Pay(id),
-                30..50 => Ask::Start(id),
-                50..65 => Ask::Cancel(id, CancelledBy::Guest),
+                0..28 => Ask::Pay(id),
+                28..52 => Ask::Start(id),
+                52..65 => Ask::Cancel(id, CancelledBy::Guest),
                 65..69 => Ask::Cancel(id, CancelledBy::Venue),
                 69..80 => Ask::Change(id, self.dice.small(1, 5), None),
                 80..92 => {
@@ -333,7 +333,9 @@ fn arrive(hub: &mut Hub, shared: &Shared, to: usize, person: PersonId, ask: Ask,
         return;
     };
     let slot = match &ask {
-        Ask::Book { slot, .. } | Ask::Join(slot, _) | Ask::Unlist(slot) | Ask::Offer(slot) => Some(slot.to_i64()),
+        Ask::Book { slot, .. } | Ask::Join(slot, _) | Ask::Unlist(slot) | Ask::Offer(slot) => {
+            Some(slot.to_i64())
+        }
         Ask::Poll(ticket) | Ask::Leave(ticket) => Some(ticket.slot.to_i64()),
         _ => None,
     };

@@ -262,9 +262,7 @@ impl App {
                 if let Err(reply) = self.gate_again(person, id).await {
                     return reply;
                 }
-                let paid = self
-                    .manage(person, id, |app, r| (r.slot, Points.begin(r, app.clock.now())))
-                    .await;
+                let paid = self.manage(person, id, |app, r| (r.slot, Points.begin(r, app.clock.now()))).await;
                 if let Reply::Done(paid) = &paid {
                     self.rooms.left(paid.slot.venue());
                 }
@@ -380,7 +378,8 @@ impl App {
             return Reply::Waiting;
         }
         let Ok(own) = self.store.reservations_of(person, None, 100).await else { return Reply::NotNow };
-        let offer = own.items.into_iter().find(|r| r.slot == slot && r.offered && r.status() == Status::Temporary);
+        let offer =
+            own.items.into_iter().find(|r| r.slot == slot && r.offered && r.status() == Status::Temporary);
         offer.map_or(Reply::Over, |offer| Reply::Done(Arc::new(offer)))
     }
 
@@ -428,7 +427,11 @@ impl App {
             id: maitred::fresh::reservation_id(self.clock.now()),
             name: "A guest".into(),
             party,
-            payment: if venue.settings.inventory.hall().is_some() { Payment::Prepay } else { Payment::Deposit },
+            payment: if venue.settings.inventory.hall().is_some() {
+                Payment::Prepay
+            } else {
+                Payment::Deposit
+            },
             seats: seats.clone(),
             section: None,
             order: Arc::default(),

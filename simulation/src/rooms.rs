@@ -139,9 +139,11 @@ impl Rooms {
         let stored = |arrival| self.tokens.get(&(id, arrival)).map(|place| &place.token);
         let changes = &batch.changes;
         let ends = changes.ended.iter().all(|ended| {
-            stored(ended.was.arrival).is_some_and(|t| (t.state, t.seen_at) == (ended.was.state, ended.was.seen_at))
+            stored(ended.was.arrival)
+                .is_some_and(|t| (t.state, t.seen_at) == (ended.was.state, ended.was.seen_at))
         });
-        let waits = changes.let_in.iter().all(|t| stored(t.arrival).is_some_and(|t| t.state == State::Waiting));
+        let waits =
+            changes.let_in.iter().all(|t| stored(t.arrival).is_some_and(|t| t.state == State::Waiting));
         let ending = |token: &Token| changes.ended.iter().any(|ended| ended.was.arrival == token.arrival);
         let alone = changes.new.iter().all(|(new, _)| {
             let twice = |t: &&Token| {
@@ -222,7 +224,8 @@ impl Rooms {
     /// Whether this place was given, as it was told, and whether it was ever let in.
     pub fn has(&self, told: &Token) -> Option<bool> {
         let place = self.tokens.get(&(told.opening, told.arrival))?;
-        let same = place.token.person == told.person && (told.number.is_none() || told.number == place.token.number);
+        let same =
+            place.token.person == told.person && (told.number.is_none() || told.number == place.token.number);
         same.then_some(place.token.let_in_at.is_some())
     }
 

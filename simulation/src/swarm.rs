@@ -167,7 +167,7 @@ fn opens(dice: &mut Dice) -> Opens {
 
 fn hall(dice: &mut Dice) -> Hall {
     let mut section = |name: &str, price| {
-        let rows = (1..=dice.small(1, 3)).map(|n| Row { name: n.to_string(), seats: dice.small(1, 7) });
+        let rows = (1..=dice.small(1, 2)).map(|n| Row { name: n.to_string(), seats: dice.small(1, 6) });
         Section { name: name.into(), price: Won(price), rows: rows.collect() }
     };
     vec![section("A", 10_000), section("B", 5_000)].into()

@@ -8,8 +8,8 @@ use std::time::Duration;
 use booking::room::Seed;
 use booking::venue::Inventory;
 use booking::{SlotId, flaws};
-use jiff::{SignedDuration, Timestamp};
 use jiff::civil::{date, time};
+use jiff::{SignedDuration, Timestamp};
 use maitred::chance::seeded;
 
 use crate::auditor::Stock;

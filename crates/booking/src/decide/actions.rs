@@ -107,7 +107,9 @@ impl<'a> Turn<'a> {
         at: Timestamp,
     ) -> Result<(Option<Arc<Reservation>>, Verdict), Refusal> {
         match &command.action {
-            Action::Join { name, party, offer } => self.join(command, name, *party, *offer)?,
+            Action::Join { name, party, offer } => {
+                return Ok((self.join(command, name, *party, *offer)?, Verdict::Join));
+            }
             Action::Unlist {} => self.unlist(command.person),
             Action::Tend {} => self.freed = true,
             _ => {
@@ -400,7 +402,7 @@ impl<'a> Turn<'a> {
 
     /// The reservation that this very request has made already. It stands in line under two tickets when it was entered
     /// again because the reply to the first entry was lost; whichever comes second gets the same answer and changes nothing.
-    fn made_before(&self, id: ReservationId, person: PersonId) -> Option<Arc<Reservation>> {
+    pub(super) fn made_before(&self, id: ReservationId, person: PersonId) -> Option<Arc<Reservation>> {
         self.find_anywhere(id).ok().filter(|made| made.person == person)
     }
 

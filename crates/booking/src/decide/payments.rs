@@ -157,7 +157,8 @@ impl Turn<'_> {
         let mut after = onwards(payment, PaymentStatus::Paid);
         (after.captured, after.pays) = (amount, pays);
         #[cfg(feature = "simulation")]
-        let pays = if crate::flaws::has("late-money-kept") { pays.or(Some(payment.reservation)) } else { pays };
+        let pays =
+            if crate::flaws::has("late-money-kept") { pays.or(Some(payment.reservation)) } else { pays };
         if pays.is_none() {
             after.refunds.push(self.refund_by(command, amount));
         }
