@@ -16,6 +16,9 @@ pub struct Rooms {
     tokens: BTreeMap<(OpeningId, u64), Place>,
 }
 
+/// Places by person and arrival.
+pub type Places = BTreeSet<(u128, u64)>;
+
 /// A row of the tokens' table.
 #[derive(Debug, Clone)]
 struct Place {
@@ -211,7 +214,7 @@ impl Rooms {
     }
 
     /// Who is inside at a venue, and who has finished by paying, each with the arrival.
-    pub fn inside_and_done(&self, venue: VenueId) -> (BTreeSet<(u128, u64)>, BTreeSet<(u128, u64)>) {
+    pub fn inside_and_done(&self, venue: VenueId) -> (Places, Places) {
         let of_venue = self.of_venue(venue);
         let of = |state| {
             let tokens = self.tokens.values().map(|place| place.token);

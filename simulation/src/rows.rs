@@ -23,7 +23,7 @@ use store::{
 
 use crate::auditor::{Committed, Line, Row};
 use crate::hub::{Hub, Shared, To, call};
-use crate::rooms::Rooms;
+use crate::rooms::{Places, Rooms};
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -469,9 +469,6 @@ impl Rows {
         self.entries.iter().any(|(whose, its, _)| *whose == person.0 && its.as_deref() == Some(key))
     }
 }
-
-/// Places in a waiting room, by person and arrival.
-type Places = BTreeSet<(u128, u64)>;
 
 /// A person, and the key as it was sent.
 type KeyName = (u128, String);
