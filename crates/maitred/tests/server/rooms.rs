@@ -114,10 +114,13 @@ async fn pass(
                 come(&guest, &venue).await;
             }
             _ => {
-                // Nobody looks more often than it is of use.
-                let (ahead, wait) =
-                    (told["ahead"].as_u64().unwrap(), told["estimatedWaitSeconds"].as_u64().unwrap());
-                let pause = if ahead < 20 { 100 } else { (wait * 300).max(ahead * 5).clamp(100, 10_000) };
+                // Nobody looks more often than it is of use, nor so seldom as to miss the turn.
+                let pause = match told["ahead"].as_u64().unwrap() {
+                    0..20 => 50,
+                    20..60 => 250,
+                    60..200 => 1_000,
+                    ahead => (ahead * 5).clamp(1_000, 8_000),
+                };
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
         }
