@@ -7,6 +7,7 @@ use std::fmt;
 
 use audit::{Finding, Options};
 
+use crate::bank::Bank;
 use crate::rows::Rows;
 
 /// A reservation, as stored.
@@ -24,6 +25,8 @@ pub struct Row {
     pub party: u32,
     /// Their table.
     pub table: Option<u32>,
+    /// Their seats.
+    pub seats: Vec<String>,
     /// What it costs.
     pub price: i64,
     /// What was paid.
@@ -86,6 +89,10 @@ pub struct Committed {
     pub changed: Vec<Row>,
     /// The log.
     pub lines: Vec<Line>,
+    /// Whether anybody was on the waitlist, or is.
+    pub listed: bool,
+    /// Who was inside the venue's waiting room, and whether that ended with this.
+    pub finished: BTreeMap<u128, bool>,
 }
 
 /// What a venue has in each slot.
@@ -97,6 +104,27 @@ pub enum Stock {
     One,
     /// Tables by number, with their seats.
     Tables(BTreeMap<u32, u32>),
+    /// Rows of seats by their labels.
+    Hall(Vec<Vec<String>>),
+}
+
+impl Stock {
+    /// Whether a party of this size fits beside these.
+    fn has_room(&self, party: u32, live: &[&Row]) -> bool {
+        match self {
+            Self::Places(capacity) => live.iter().map(|row| row.party).sum::<u32>() + party <= *capacity,
+            Self::One => live.is_empty(),
+            Self::Tables(seats) => {
+                let mut tables = seats.iter().filter(|(_, seats)| **seats >= party);
+                tables.any(|(table, _)| live.iter().all(|row| row.table != Some(*table)))
+            }
+            Self::Hall(rows) => {
+                let taken = |seat: &String| live.iter().any(|row| row.seats.contains(seat));
+                let together = |row: &Vec<String>| row.split(taken).map(<[String]>::len).max().unwrap_or(0);
+                rows.iter().any(|row| together(row) >= usize::try_from(party).unwrap_or(usize::MAX))
+            }
+        }
+    }
 }
 
 /// A request that was given a place in line.
@@ -120,6 +148,8 @@ pub struct Taken {
     pub epoch: u32,
     /// With which key.
     pub key: Option<(u128, String)>,
+    /// The seats that were named.
+    pub seats: Vec<String>,
 }
 
 /// An answer about a ticket, as it left a process.
@@ -222,6 +252,7 @@ impl Auditor {
         }
         self.check_stock(&batch, taken_before);
         self.check_refusals(&batch, before);
+        self.check_tokens(&batch);
         for line in &batch.lines {
             self.check_line(now, &batch, line);
         }
@@ -263,6 +294,22 @@ impl Auditor {
         }
     }
 
+    /// Whoever has paid has finished in the waiting room, in the same commit; nobody else has.
+    fn check_tokens(&mut self, batch: &Committed) {
+        let pays = |line: &&Line| line.refused.is_none() && ["pay", "paid", "reseat"].contains(&line.verdict);
+        let made: BTreeSet<u128> = batch.new.iter().chain(&batch.changed).map(|row| row.id).collect();
+        let paid = batch.lines.iter().filter(pays).filter_map(|line| line.reservation);
+        let paid = paid.filter(|id| made.contains(id)).filter_map(|id| self.rows.get(&id));
+        let payers: BTreeSet<u128> = paid.map(|row| row.person).collect();
+        for (person, finished) in &batch.finished {
+            if payers.contains(person) != *finished {
+                let what =
+                    if *finished { "has finished without paying" } else { "has paid, and has not finished" };
+                self.violated(Some(batch.slot), format!("g{person} {what} in the waiting room"));
+            }
+        }
+    }
+
     /// Nobody is refused what is free.
     fn check_refusals(&mut self, batch: &Committed, before: Vec<Row>) {
         let mut held: BTreeMap<u128, Row> =
@@ -276,7 +323,11 @@ impl Auditor {
                 if matches!(line.verdict, "book" | "reseat") && !fresh.remove(&row.id) {
                     continue;
                 }
-                let frees = matches!(line.verdict, "cancel" | "expire" | "complete" | "no-show" | "refund");
+                if matches!(line.verdict, "unpaid" | "given-back" | "start-payment" | "join") {
+                    continue;
+                }
+                let frees = ["cancel", "expire", "complete", "no-show", "refund", "returned"];
+                let frees = frees.contains(&line.verdict);
                 if !holds(row.status) && frees || row.slot != batch.slot {
                     held.remove(&row.id);
                 } else if !frees {
@@ -284,22 +335,22 @@ impl Auditor {
                 }
                 continue;
             };
-            let Some(asked) = line.ticket.and_then(|(id, ..)| self.taken.get(&id)) else { continue };
+            let Some(taken) = line.ticket.and_then(|(id, ..)| self.taken.get(&id)) else { continue };
             // Guests are judged by when the draw was asked for, and Redis may take a second to draw.
             let slack = if self.shared { self.skew + 1_000 } else { self.skew };
-            let asked = crate::hub::BEGINNING + i64::try_from(asked.invoked / 1000).unwrap_or(0) - slack;
+            let asked = crate::hub::BEGINNING + i64::try_from(taken.invoked / 1000).unwrap_or(0) - slack;
             let live = held.values().filter(|row| row.status != "TEMPORARY" || row.expires_at > asked);
             let live: Vec<&Row> = live.collect();
+            let lacked = ["NotEnoughPlaces", "TableUnavailable", "SeatTaken"];
+            let lacked = lacked.iter().any(|code| refused.starts_with(code));
+            // What is left may be kept for those who wait: whether it was is for the replay to say.
             let room = match &stock {
-                _ if line.verdict != "book" => false,
-                Some(Stock::Places(capacity)) if refused.starts_with("NotEnoughPlaces") => {
-                    live.iter().map(|row| row.party).sum::<u32>() + line.party <= *capacity
+                Some(stock) if lacked && line.verdict == "book" && !batch.listed => {
+                    match taken.seats.as_slice() {
+                        [] => stock.has_room(line.party, &live),
+                        named => named.iter().all(|seat| live.iter().all(|row| !row.seats.contains(seat))),
+                    }
                 }
-                Some(Stock::One) if refused.starts_with("NotEnoughPlaces") => live.is_empty(),
-                Some(Stock::Tables(seats)) if refused.starts_with("TableUnavailable") => seats
-                    .iter()
-                    .filter(|(_, seats)| **seats >= line.party)
-                    .any(|(table, _)| live.iter().all(|row| row.table != Some(*table))),
                 _ => false,
             };
             let alone = refused == "AlreadyBooked" && live.iter().all(|row| row.person != line.person);
@@ -369,7 +420,8 @@ impl Auditor {
                 let same = logged.reservation == *reservation || reservation.is_none();
                 same && logged.refused == *refused && logged.version == *batch
             });
-            let there = refused.is_some() || reservation.is_some_and(|id| self.rows.contains_key(&id));
+            // Whoever joins or leaves a waitlist is told of no reservation.
+            let there = reservation.is_none_or(|id| self.rows.contains_key(&id));
             if !matches || !there {
                 let what = format!("answered {told:?}, which is not what is stored");
                 self.violated(Some(slot), what);
@@ -499,6 +551,36 @@ impl Auditor {
                 taken.invoked / 1000
             );
             self.violated(Some(taken.slot), what);
+        }
+    }
+
+    /// Nobody waits for what is free, unless it is kept for somebody before them.
+    pub fn nobody_waits_for_nothing(&mut self, rows: &Rows) {
+        for (slot, list) in rows.waits() {
+            let stock = rows.venue_of(slot).and_then(|venue| self.stock.get(&venue)).cloned();
+            let Some(stock) = stock else { continue };
+            let live: Vec<&Row> = self.in_slot(slot).filter(|row| holds(row.status)).collect();
+            let kept = list.iter().position(|(.., passed)| *passed >= 5).unwrap_or(list.len());
+            let fits = list.iter().take(kept + 1).find(|(_, party, _)| stock.has_room(*party, &live));
+            if let Some((person, party, _)) = fits {
+                let what = format!("g{person} waits for {party} places, and there is room: {stock:?}");
+                self.violated(Some(slot), what);
+            }
+        }
+    }
+
+    /// What the provider has taken pays for something or has come back, and nobody is mistaken about it.
+    pub fn money_is_where_it_should_be(&mut self, bank: &Bank, rows: &Rows) {
+        let written = rows.money_outside();
+        for (id, taken, returned) in bank.taken() {
+            let (captured, given, due) = written.get(&id).copied().unwrap_or_default();
+            if (captured, given) != (taken, returned) || due > 0 {
+                let what = format!(
+                    "the provider has taken {taken} for {id} and returned {returned}; written down are {captured} and \
+                     {given}, and {due} are due"
+                );
+                self.violated(None, what);
+            }
         }
     }
 

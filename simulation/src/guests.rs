@@ -1,14 +1,16 @@
-//! Guests: they book, come back, pay in time and late, cancel, change their minds, and try again elsewhere when they hear
-//! nothing.
+//! Guests: they stand in waiting rooms, book, wait for what is sold out, come back, pay in time and late, here and at the
+//! provider, cancel, change their minds, and try again elsewhere when they hear nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use booking::policy::CancelledBy;
-use booking::{PersonId, Refusal, Reservation, SlotId, TicketId};
+use booking::{PaymentId, PersonId, Refusal, Reservation, Seat, SlotId, TicketId, VenueId};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use crate::bank::{Doing, at_the_bank};
 use crate::dice::Dice;
 use crate::hub::{Hub, Shared, lock};
 use crate::process::{Ask, Reply};
@@ -18,8 +20,27 @@ pub struct Guest {
     hub: Shared,
     person: PersonId,
     dice: Dice,
-    slots: Arc<[SlotId]>,
+    town: Arc<Town>,
     keys: u32,
+}
+
+/// What guests know of the venues.
+#[derive(Debug, Default)]
+pub struct Town {
+    /// What there is to book.
+    pub slots: Vec<SlotId>,
+    /// Who has a waiting room.
+    pub rooms: BTreeSet<VenueId>,
+    /// The seats of halls, row by row.
+    pub halls: BTreeMap<VenueId, Vec<Seat>>,
+}
+
+/// What came of asking for a place.
+enum Booked {
+    Yes(Arc<Reservation>),
+    /// There was no room.
+    Full,
+    No,
 }
 
 /// How many guests are still about.
@@ -27,8 +48,8 @@ pub type About = Arc<Mutex<usize>>;
 
 impl Guest {
     /// A guest who wants any of these slots.
-    pub fn new(hub: &Shared, number: usize, dice: Dice, slots: Arc<[SlotId]>) -> Self {
-        Self { hub: hub.clone(), person: PersonId(number as u128 + 1), dice, slots, keys: 0 }
+    pub fn new(hub: &Shared, number: usize, dice: Dice, town: Arc<Town>) -> Self {
+        Self { hub: hub.clone(), person: PersonId(number as u128 + 1), dice, town, keys: 0 }
     }
 
     /// Lives, and then is about no more.
@@ -94,45 +115,120 @@ impl Guest {
     }
 
     async fn visit(&mut self) {
-        let slots = self.slots.clone();
-        let slot = self.dice.one_of(&slots);
+        let town = self.town.clone();
+        let slot = self.dice.one_of(&town.slots);
         let party = self.dice.small(1, 4);
+        let patient = !town.rooms.contains(&slot.venue()) || self.dice.per_mille(50);
+        if !patient && !self.queue(slot.venue()).await {
+            return;
+        }
+        let seats = self.choose(slot.venue(), party);
         let key = self.dice.per_mille(600).then(|| self.fresh_key());
-        let Some(reservation) = self.book(slot, party, key).await else { return };
-        self.enjoy(reservation).await;
+        match self.book(slot, party, seats, key).await {
+            Booked::Yes(reservation) => self.enjoy(reservation).await,
+            Booked::Full if self.dice.per_mille(600) => self.hope(slot, party).await,
+            Booked::Full | Booked::No => {}
+        }
     }
 
-    async fn book(&mut self, slot: SlotId, party: u32, key: Option<String>) -> Option<Arc<Reservation>> {
+    /// Stands in the waiting room; whether that came to anything.
+    async fn queue(&mut self, venue: VenueId) -> bool {
+        let mut asks = Ask::Enter(venue);
+        for _ in 0..14 {
+            match self.insist(asks.clone()).await {
+                Some(Reply::Inside) => {
+                    if self.dice.per_mille(150) {
+                        // Does nothing, perhaps for too long.
+                        self.linger(5_000).await;
+                    }
+                    return true;
+                }
+                Some(Reply::Waiting) if self.dice.per_mille(40) => {
+                    self.insist(Ask::Exit(venue)).await;
+                    return false;
+                }
+                Some(Reply::Waiting) => asks = Ask::Standing(venue),
+                Some(Reply::Over) => asks = Ask::Enter(venue),
+                _ => {}
+            }
+            self.linger(1_500).await;
+        }
+        self.dice.per_mille(200)
+    }
+
+    /// Seats by name, sometimes: those that everybody wants.
+    fn choose(&mut self, venue: VenueId, party: u32) -> Arc<[Seat]> {
+        let town = self.town.clone();
+        let Some(hall) = town.halls.get(&venue).filter(|_| self.dice.per_mille(500)) else {
+            return Arc::default();
+        };
+        let from = self.dice.count(0, hall.len().min(4) - 1);
+        let seats = hall.iter().skip(from).take(usize::try_from(party).unwrap_or(1));
+        let seats: Arc<[Seat]> = seats.cloned().collect();
+        if u32::try_from(seats.len()) == Ok(party) { seats } else { Arc::default() }
+    }
+
+    /// Waits for a place in what is sold out.
+    async fn hope(&mut self, slot: SlotId, party: u32) {
+        match self.insist(Ask::Join(slot, party)).await {
+            Some(Reply::Noted | Reply::InLine(_)) => {}
+            _ => return,
+        }
+        for _ in 0..self.dice.count(1, 10) {
+            self.linger(1_600).await;
+            if self.dice.per_mille(60) {
+                self.insist(Ask::Unlist(slot)).await;
+                return;
+            }
+            match self.insist(Ask::Offer(slot)).await {
+                Some(Reply::Done(offer)) => return self.consider(offer).await,
+                Some(Reply::Over) => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// With an offer.
+    async fn consider(&mut self, offer: Arc<Reservation>) {
+        match self.dice.between(0, 9) {
+            0..4 => drop(self.insist(Ask::Pay(offer.id)).await),
+            4..6 => drop(self.insist(Ask::Cancel(offer.id, CancelledBy::Guest)).await),
+            6..8 => {}
+            _ => self.enjoy(offer).await,
+        }
+    }
+
+    async fn book(&mut self, slot: SlotId, party: u32, seats: Arc<[Seat]>, key: Option<String>) -> Booked {
         for _ in 0..6 {
-            let asked = self.ask(Ask::Book { slot, party, key: key.clone() }).await;
+            let asked = self.ask(Ask::Book { slot, party, seats: seats.clone(), key: key.clone() }).await;
             let in_line = match asked {
                 Some(Reply::Done(reservation)) => {
                     if key.is_some() && self.dice.per_mille(150) {
                         // The same again, to be told the same.
                         continue;
                     }
-                    return Some(reservation);
+                    return Booked::Yes(reservation);
                 }
                 Some(Reply::InLine(ticket) | Reply::InProgress(ticket)) => Some(ticket),
-                Some(Reply::Refused(_)) if self.dice.per_mille(700) => return None,
-                Some(Reply::Over) => return None,
+                Some(Reply::Refused(refusal)) if self.dice.per_mille(700) => return no(refusal),
+                Some(Reply::Over | Reply::Outside) => return Booked::No,
                 _ => None,
             };
             match in_line {
                 Some(ticket) if self.dice.per_mille(120) => {
                     if let Some(Reply::Done(reservation)) = self.insist(Ask::Leave(ticket)).await {
-                        return Some(reservation);
+                        return Booked::Yes(reservation);
                     }
                 }
                 Some(ticket) => {
                     if let Some(reservation) = self.poll(ticket).await {
-                        return Some(reservation);
+                        return Booked::Yes(reservation);
                     }
                 }
                 None => self.linger(800).await,
             }
         }
-        None
+        Booked::No
     }
 
     async fn poll(&mut self, ticket: TicketId) -> Option<Arc<Reservation>> {
@@ -164,12 +260,14 @@ impl Guest {
                 _ => self.linger(900).await,
             }
             let ask = match self.dice.between(0, 99) {
-                0..50 => Ask::Pay(id),
-                50..65 => Ask::Cancel(id, CancelledBy::Guest),
+                0..28 => Ask::Pay(id),
+                28..52 => Ask::Start(id),
+                52..65 => Ask::Cancel(id, CancelledBy::Guest),
                 65..69 => Ask::Cancel(id, CancelledBy::Venue),
                 69..80 => Ask::Change(id, self.dice.small(1, 5), None),
                 80..92 => {
                     let there: Vec<_> = self
+                        .town
                         .slots
                         .iter()
                         .copied()
@@ -188,9 +286,38 @@ impl Guest {
                     }
                 }
                 Some(Reply::Refused(Refusal::InsufficientPoints)) => self.charge().await,
+                Some(Reply::AtProvider(payment)) => self.pay_there(payment),
                 _ => {}
             }
         }
+    }
+
+    /// What is done at the provider happens some time, whatever is done here meanwhile.
+    fn pay_there(&mut self, payment: PaymentId) {
+        let doing = match self.dice.between(0, 9) {
+            0..6 => vec![Doing::Pay],
+            6 => vec![Doing::Fail],
+            7 => vec![Doing::GiveUp],
+            8 => vec![Doing::Fail, Doing::Pay],
+            _ => vec![],
+        };
+        let mut delay = 0;
+        for doing in doing {
+            let longest = if self.dice.per_mille(300) { 12_000_000 } else { 1_500_000 };
+            delay += self.dice.between(10_000, longest);
+            let shared = self.hub.clone();
+            lock(&self.hub).after(delay, move |hub| at_the_bank(hub, &shared, payment, doing));
+        }
+    }
+}
+
+/// Refused: whether it is worth waiting.
+fn no(refusal: Refusal) -> Booked {
+    match refusal {
+        Refusal::NotEnoughPlaces { .. } | Refusal::TableUnavailable { .. } | Refusal::SeatTaken { .. } => {
+            Booked::Full
+        }
+        _ => Booked::No,
     }
 }
 
@@ -206,7 +333,9 @@ fn arrive(hub: &mut Hub, shared: &Shared, to: usize, person: PersonId, ask: Ask,
         return;
     };
     let slot = match &ask {
-        Ask::Book { slot, .. } => Some(slot.to_i64()),
+        Ask::Book { slot, .. } | Ask::Join(slot, _) | Ask::Unlist(slot) | Ask::Offer(slot) => {
+            Some(slot.to_i64())
+        }
         Ask::Poll(ticket) | Ask::Leave(ticket) => Some(ticket.slot.to_i64()),
         _ => None,
     };

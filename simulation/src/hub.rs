@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::auditor::Auditor;
+use crate::bank::Bank;
 use crate::dice::Dice;
 use crate::process::App;
 use crate::rows::Rows;
@@ -66,6 +67,8 @@ pub struct Hub {
     pub lanes_away: u64,
     /// Copies of Redis that could take over.
     pub copies: Vec<Server>,
+    /// The payment provider.
+    pub bank: Bank,
     /// How often a server has started.
     pub starts: u64,
     /// The processes.
@@ -91,6 +94,8 @@ pub enum To {
     Rows,
     /// Redis.
     Lanes,
+    /// The payment provider.
+    Bank,
 }
 
 impl Hub {
@@ -117,6 +122,7 @@ impl Hub {
             lanes: Server::default(),
             lanes_away: 0,
             copies: Vec::new(),
+            bank: Bank::default(),
             starts: 0,
             seats: (0..swarm.processes).map(seat).collect(),
             auditor: Auditor::new(swarm.redis),
@@ -164,14 +170,22 @@ impl Hub {
     }
 
     fn is_away(&self, to: To) -> bool {
-        self.now < if to == To::Rows { self.rows_away } else { self.lanes_away }
+        match to {
+            To::Rows => self.now < self.rows_away,
+            To::Lanes => self.now < self.lanes_away,
+            To::Bank => false,
+        }
     }
 
     /// How long one way takes.
     fn delay(&mut self, to: To) -> u64 {
-        let slow = if to == To::Rows { self.faults.store_slow } else { self.faults.lanes_slow };
+        let slow = match to {
+            To::Rows => self.faults.store_slow,
+            To::Lanes => self.faults.lanes_slow,
+            To::Bank => self.faults.bank_late,
+        };
         let most = match (self.goes_wrong(slow), to) {
-            (true, To::Rows) => 2_500_000,
+            (true, To::Rows | To::Bank) => 2_500_000,
             (true, To::Lanes) => 900_000,
             (false, _) => 4_000,
         };
@@ -194,6 +208,21 @@ impl Hub {
                     }
                 });
             }
+        }
+    }
+
+    /// Looks at the waiting rooms, of which something has changed.
+    pub fn audit_rooms(&mut self) {
+        let options = self.auditor.options();
+        let findings = self.rows.audit_rooms(options);
+        findings.iter().for_each(|finding| self.auditor.found(None, finding));
+    }
+
+    /// Nothing more will happen.
+    pub fn end(&mut self) {
+        self.queue.clear();
+        for seat in &mut self.seats {
+            (seat.app, seat.handle, seat.ears) = (None, None, None);
         }
     }
 
@@ -226,8 +255,11 @@ pub async fn call<T: Send + 'static>(
     {
         let mut hub = lock(hub);
         let hub = &mut *hub;
-        let lost = if to == To::Rows { hub.faults.store_lost } else { hub.faults.lanes_lost };
-        let silent = if to == To::Rows { hub.faults.store_silent } else { hub.faults.lanes_lost };
+        let (lost, silent) = match to {
+            To::Rows => (hub.faults.store_lost, hub.faults.store_silent),
+            To::Lanes => (hub.faults.lanes_lost, hub.faults.lanes_lost),
+            To::Bank => (hub.faults.bank_lost, hub.faults.bank_lost),
+        };
         let (lost, silent) = (hub.goes_wrong(lost), hub.goes_wrong(silent));
         let doubled = hub.goes_wrong(hub.faults.doubled);
         let (there, back) = (hub.delay(to), hub.delay(to));

@@ -1,6 +1,7 @@
 //! `cargo run --release -p simulation -- --seeds 1000`
 
 mod auditor;
+mod bank;
 mod dice;
 mod guests;
 mod hub;
@@ -40,6 +41,16 @@ pub const FLAWS: &[&str] = &[
     "source-not-bumped",
     "wallet-unchecked",
     "key-not-unique",
+    "seat-taken-twice",
+    "sold-around-the-list",
+    "passed-without-end",
+    "offer-never-lapses",
+    "one-too-many-inside",
+    "idle-stay-inside",
+    "room-read-then-write",
+    "token-not-finished",
+    "payment-events-repeat",
+    "late-money-kept",
 ];
 
 /// Runs the real code of several processes over simulated time, network and storage.

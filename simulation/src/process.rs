@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use booking::decide::Booking;
 use booking::policy::CancelledBy;
+use booking::room::{Answer as InRoom, State};
 use booking::{
-    Action, Outcome, Payment, PersonId, Refusal, Reservation, ReservationId, SlotId, Status, TicketId,
-    Verdict, Won,
+    Action, Outcome, Payment, PaymentId, PaymentStatus, PersonId, Refusal, Reservation, ReservationId, Seat,
+    SlotId, Status, TicketId, VenueId, Verdict, What, Won,
 };
 use fairlane::lane::Bounds;
 use fairlane::lanes::SharedLanes;
 use maitred::admission::{Admission, Admitted, Keys};
 use maitred::clock::Clock;
 use maitred::desk::{Answer, Desk, Found, Key, Limits, Settled, Ticket, Turned, Waited, Wish};
+use maitred::payments::till::Unrequested;
+use maitred::payments::{Payments, Points, Provider, Till};
 use maitred::rooms::WaitingRooms;
 use maitred::sweeps::{self, Swept};
 use maitred::venues::Venues;
@@ -25,6 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auditor::{Taken, Told};
+use crate::bank::{CARD, Card};
 use crate::hub::{Shared, lock};
 use crate::lanes::Lanes;
 use crate::rows::Truth;
@@ -41,6 +45,7 @@ pub struct App {
     venues: Arc<Venues>,
     wallets: Arc<Wallets>,
     rooms: Arc<WaitingRooms>,
+    payments: Payments,
     clock: Clock,
     stopping: CancellationToken,
 }
@@ -129,6 +134,7 @@ async fn serve(hub: Shared, index: usize, swarm: Swarm) {
     let app = Arc::new(App {
         wallets,
         rooms,
+        payments: Payments::over(CARD, Box::new(Card::new(&hub, index))),
         hub: hub.clone(),
         process: (index, life),
         admission: Admission::new(desk.clone(), store.clone(), keys),
@@ -144,18 +150,34 @@ async fn serve(hub: Shared, index: usize, swarm: Swarm) {
         hub.note(None, format!("p{index}.{life} is up"));
     }
     let App { store, admission, desk, venues, rooms, clock, stopping, .. } = &*app;
-    sweeps::run(Swept { store, admission, desk, venues, rooms, clock, stopping }, || {}).await;
+    let paying = sweeps::payments::run(app.till(), stopping);
+    let swept = Swept { store, admission, desk, venues, rooms, clock, stopping };
+    tokio::join!(sweeps::run(swept, || {}), paying);
 }
 
 /// What a guest asks.
 #[derive(Debug, Clone)]
 pub enum Ask {
-    /// A new reservation.
-    Book { slot: SlotId, party: u32, key: Option<String> },
+    /// A new reservation; of these seats, if any are named.
+    Book { slot: SlotId, party: u32, seats: Arc<[Seat]>, key: Option<String> },
     /// What has become of a ticket.
     Poll(TicketId),
     /// To leave the line.
     Leave(TicketId),
+    /// To wait for a place.
+    Join(SlotId, u32),
+    /// To wait no longer.
+    Unlist(SlotId),
+    /// What has been offered to somebody who waits.
+    Offer(SlotId),
+    /// A place in the waiting room.
+    Enter(VenueId),
+    /// Whether it is inside.
+    Standing(VenueId),
+    /// To give it up.
+    Exit(VenueId),
+    /// To pay with the provider.
+    Start(ReservationId),
     /// To pay.
     Pay(ReservationId),
     /// To cancel.
@@ -181,6 +203,16 @@ pub enum Reply {
     InLine(TicketId),
     /// Something else is under way for the same person.
     InProgress(TicketId),
+    /// It is noted.
+    Noted,
+    /// On the waitlist, or in the waiting room.
+    Waiting,
+    /// Inside.
+    Inside,
+    /// Not inside the waiting room, and so not to be served.
+    Outside,
+    /// To be paid at the provider.
+    AtProvider(PaymentId),
     /// Not now.
     NotNow,
     /// There is no such thing, or it has ended otherwise.
@@ -191,7 +223,27 @@ impl App {
     /// Answers a guest.
     pub async fn answer(self: Arc<Self>, person: PersonId, ask: Ask) -> Reply {
         match ask {
-            Ask::Book { slot, party, key } => self.book(person, slot, party, key).await,
+            Ask::Book { slot, party, seats, key } => match self.gate(person, slot.venue()).await {
+                Ok(()) => self.book(person, slot, party, seats, key).await,
+                Err(reply) => reply,
+            },
+            Ask::Join(slot, party) => match self.gate(person, slot.venue()).await {
+                Ok(()) => {
+                    let offer = maitred::fresh::reservation_id(self.clock.now());
+                    let name = "A guest".into();
+                    self.list(person, slot, Action::Join { name, party, offer }).await
+                }
+                Err(reply) => reply,
+            },
+            Ask::Unlist(slot) => self.list(person, slot, Action::Unlist {}).await,
+            Ask::Offer(slot) => self.offered(person, slot).await,
+            Ask::Enter(venue) => self.enter(person, venue).await,
+            Ask::Standing(venue) => self.standing(person, venue).await,
+            Ask::Exit(venue) => match self.rooms.leave(venue, person).await {
+                Ok(_) => Reply::Noted,
+                Err(_) => Reply::NotNow,
+            },
+            Ask::Start(id) => self.start(person, id).await,
             Ask::Poll(ticket) => self.poll(ticket).await,
             Ask::Leave(ticket) => self.leave(ticket).await,
             Ask::Charge(amount, key) => {
@@ -207,23 +259,22 @@ impl App {
                 Reply::Over
             }
             Ask::Pay(id) => {
-                self.manage(person, id, |app, r| {
-                    let now = app.clock.now();
-                    let late = r.status() == Status::Expired || r.has_expired(now);
-                    match late {
-                        false => (r.slot, Action::Pay { reservation: id }),
-                        true => {
-                            let afresh = maitred::fresh::reservation_id(now);
-                            (r.slot, Action::Reseat { reservation: id, afresh })
-                        }
-                    }
-                })
-                .await
+                if let Err(reply) = self.gate_again(person, id).await {
+                    return reply;
+                }
+                let paid = self.manage(person, id, |app, r| (r.slot, Points.begin(r, app.clock.now()))).await;
+                if let Reply::Done(paid) = &paid {
+                    self.rooms.left(paid.slot.venue());
+                }
+                paid
             }
             Ask::Cancel(id, by) => {
                 self.manage(person, id, move |_, r| (r.slot, Action::Cancel { reservation: id, by })).await
             }
             Ask::Change(id, party, to) => {
+                if let Err(reply) = self.gate_again(person, id).await {
+                    return reply;
+                }
                 self.manage(person, id, move |_, r| match to {
                     Some(to) if to != r.slot => (to, Action::Move { reservation: id, party }),
                     _ => (r.slot, Action::Change { reservation: id, party }),
@@ -243,6 +294,118 @@ impl App {
         }
     }
 
+    fn till(&self) -> Till<'_> {
+        let Self { store, admission, desk, clock, payments, .. } = self;
+        Till { store, admission, desk, clock, payments }
+    }
+
+    /// What the provider says is brought here; whether it was heard.
+    pub async fn hear(&self, payment: PaymentId, what: What, event: &str) -> bool {
+        self.till().tell(CARD, payment, what, Some(event)).await.is_ok()
+    }
+
+    /// The gate in front of a sale, as HTTP has it, without signatures.
+    async fn gate(&self, person: PersonId, venue: VenueId) -> Result<(), Reply> {
+        let Some(view) = self.rooms.view(venue).await.map_err(|_| Reply::NotNow)? else { return Ok(()) };
+        if !view.opening.terms.enabled {
+            return if view.opening.is_open(self.clock.now()) { Ok(()) } else { Err(Reply::NotNow) };
+        }
+        let place = self.rooms.token(&view, person).await.map_err(|_| Reply::NotNow)?;
+        let Some(place) = place else { return Err(Reply::Outside) };
+        if !self.rooms.may(&view, &place).await.map_err(|_| Reply::NotNow)? {
+            return Err(Reply::Outside);
+        }
+        let mut hub = lock(&self.hub);
+        if hub.rows.rooms.has(&place) != Some(true) {
+            hub.auditor.violated(None, format!("g{} was served, and had not been let in", person.0));
+        }
+        Ok(())
+    }
+
+    /// The same for somebody who has a reservation; offers come to people wherever they are.
+    async fn gate_again(&self, person: PersonId, id: ReservationId) -> Result<(), Reply> {
+        let Ok(Some(reservation)) = self.store.reservation(id).await else { return Err(Reply::NotNow) };
+        match reservation.offered {
+            true => Ok(()),
+            false => self.gate(person, reservation.slot.venue()).await,
+        }
+    }
+
+    async fn enter(&self, person: PersonId, venue: VenueId) -> Reply {
+        let (place, new) = match self.rooms.enter(venue, person).await {
+            Ok(InRoom::Issued(place)) => (place, true),
+            Ok(InRoom::AlreadyIssued(place)) => (place, false),
+            Ok(_) | Err(_) => return Reply::NotNow,
+        };
+        let mut hub = lock(&self.hub);
+        let number = place.number;
+        hub.note(None, format!("g{} has number {number:?} at venue {venue}, new: {new}", person.0));
+        if hub.rows.rooms.has(&place).is_none() {
+            let what = format!("g{} was told of number {number:?}, which is not stored", person.0);
+            hub.auditor.violated(None, what);
+        }
+        if place.state == State::Inside { Reply::Inside } else { Reply::Waiting }
+    }
+
+    async fn standing(&self, person: PersonId, venue: VenueId) -> Reply {
+        let Ok(Some(view)) = self.rooms.view(venue).await else { return Reply::NotNow };
+        match self.rooms.token(&view, person).await {
+            Ok(Some(place)) => match place.at(&view.opening.terms, self.clock.now()).state {
+                State::Inside => Reply::Inside,
+                State::Waiting => Reply::Waiting,
+                State::Done | State::Left | State::Lapsed => Reply::Over,
+            },
+            Ok(None) => Reply::Over,
+            Err(_) => Reply::NotNow,
+        }
+    }
+
+    /// Something about a waitlist.
+    async fn list(self: &Arc<Self>, person: PersonId, slot: SlotId, action: Action) -> Reply {
+        let invoked = self.now();
+        match self.admission.manage(slot, person, action).await {
+            Ok(ticket) => {
+                self.watch(invoked, &ticket, None);
+                self.wait(&ticket, Duration::from_secs(10), None).await
+            }
+            Err(turned) => self.turned(turned, slot, person),
+        }
+    }
+
+    async fn offered(&self, person: PersonId, slot: SlotId) -> Reply {
+        let Ok(list) = self.store.waitlist(slot).await else { return Reply::NotNow };
+        if list.iter().any(|waiting| waiting.person == person) {
+            return Reply::Waiting;
+        }
+        let Ok(own) = self.store.reservations_of(person, None, 100).await else { return Reply::NotNow };
+        let offer =
+            own.items.into_iter().find(|r| r.slot == slot && r.offered && r.status() == Status::Temporary);
+        offer.map_or(Reply::Over, |offer| Reply::Done(Arc::new(offer)))
+    }
+
+    /// Begins to pay with the provider, as HTTP does.
+    async fn start(self: &Arc<Self>, person: PersonId, id: ReservationId) -> Reply {
+        if let Err(reply) = self.gate_again(person, id).await {
+            return reply;
+        }
+        let begun = self
+            .manage(person, id, |app, r| {
+                let card = Card::new(&app.hub, app.process.0);
+                (r.slot, card.begin(r, app.clock.now()))
+            })
+            .await;
+        let Reply::Done(_) = begun else { return begun };
+        let Ok(Some(payment)) = self.till().newest(id).await else { return Reply::NotNow };
+        match (payment.status, self.till()) {
+            (PaymentStatus::Ready, till) => match till.request(&payment).await {
+                Ok(payment) => Reply::AtProvider(payment.id),
+                Err(Unrequested::Refused | Unrequested::Gone) => Reply::Over,
+                Err(_) => Reply::NotNow,
+            },
+            _ => Reply::AtProvider(payment.id),
+        }
+    }
+
     fn now(&self) -> u64 {
         lock(&self.hub).now
     }
@@ -252,6 +415,7 @@ impl App {
         person: PersonId,
         slot: SlotId,
         party: u32,
+        seats: Arc<[Seat]>,
         key: Option<String>,
     ) -> Reply {
         let invoked = self.now();
@@ -263,8 +427,12 @@ impl App {
             id: maitred::fresh::reservation_id(self.clock.now()),
             name: "A guest".into(),
             party,
-            payment: Payment::Deposit,
-            seats: Arc::default(),
+            payment: if venue.settings.inventory.hall().is_some() {
+                Payment::Prepay
+            } else {
+                Payment::Deposit
+            },
+            seats: seats.clone(),
             section: None,
             order: Arc::default(),
             note: None,
@@ -272,6 +440,9 @@ impl App {
         let mut body = [0; 32];
         body[..8].copy_from_slice(&slot.to_i64().to_be_bytes());
         body[8..12].copy_from_slice(&party.to_be_bytes());
+        for (place, byte) in seats.iter().flat_map(|seat| seat.as_str().bytes()).zip(12..32) {
+            body[byte] = place;
+        }
         let named = key.as_ref().map(|key| Key { text: key.as_str().into(), body });
         let rate = venue.settings.requests_per_second;
         let wish = Wish { slot, person, action: Action::Book(Box::new(booking)), key: named, rate };
@@ -308,8 +479,13 @@ impl App {
         );
         let entered_at = ticket.command.entered_at.as_millisecond();
         let process = self.process;
+        let seats = match &ticket.command.action {
+            Action::Book(booking) => booking.seats.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        let key_of = key.clone();
         let taken =
-            Taken { invoked, known, entered_at, process, person, slot, verdict, epoch, key: key.clone() };
+            Taken { invoked, known, entered_at, process, person, slot, verdict, epoch, key: key_of, seats };
         hub.auditor.in_line(id.to_u128(), taken);
         drop(hub);
         let (app, ticket) = (self.clone(), ticket.clone());
@@ -392,6 +568,9 @@ impl App {
             };
             self.watch(invoked, &ticket, None);
             last = self.wait(&ticket, Duration::from_secs(10), None).await;
+            if matches!(&last, Reply::Done(done) if done.refund_due > Won::ZERO) {
+                self.payments.wake();
+            }
             let again = match &last {
                 Reply::Refused(Refusal::Elsewhere) => true,
                 Reply::Refused(Refusal::IllegalTransition { from: Status::Expired, .. }) => {
@@ -421,7 +600,7 @@ fn told(settled: &Settled) -> Told {
 fn reply(settled: &Settled) -> Reply {
     match &settled.outcome {
         Outcome::Done(reservation) => Reply::Done(reservation.clone()),
-        Outcome::Noted => Reply::Over,
+        Outcome::Noted => Reply::Noted,
         Outcome::Refused(refusal) => Reply::Refused(*refusal),
     }
 }

@@ -23,7 +23,7 @@ use store::{
 
 use crate::auditor::{Committed, Line, Row};
 use crate::hub::{Hub, Shared, To, call};
-use crate::rooms::Rooms;
+use crate::rooms::{Places, Rooms};
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -43,7 +43,8 @@ pub struct Rows {
     balances: BTreeMap<u128, i64>,
     entries: Vec<(u128, Option<String>, Entry)>,
     waiting: BTreeMap<(SlotId, PersonId), Waiting>,
-    rooms: Rooms,
+    /// Openings and tokens.
+    pub rooms: Rooms,
     outside: Outside,
 }
 
@@ -76,6 +77,7 @@ fn row(r: &Reservation) -> Row {
         status: r.status().as_str(),
         party: r.party,
         table: r.table,
+        seats: r.seats.iter().map(ToString::to_string).collect(),
         price: r.price.0,
         paid: r.paid.0,
         refunded: r.refunded.0,
@@ -148,6 +150,7 @@ impl Rows {
         {
             let both = other.id != r.id && other.status().holds_places();
             let seat = r.seats.iter().any(|seat| other.seats.contains(seat));
+            let seat = seat && !flaws::has("seat-taken-twice");
             if both && (other.person == r.person || r.table.is_some() && other.table == r.table || seat) {
                 return Err(CommitError::Stale);
             }
@@ -173,6 +176,8 @@ impl Rows {
             return Err(CommitError::Stale);
         }
         self.slots.insert(batch.slot, version + 1);
+        let (inside, done) = self.rooms.inside_and_done(batch.slot.venue());
+        let listed = !self.waitlist(batch.slot).is_empty() || !batch.changes.waitlist.is_empty();
         let changes = &batch.changes;
         let (freed, kept): (Vec<_>, Vec<_>) =
             changes.changed.iter().partition(|change| !change.after.status().holds_places());
@@ -206,10 +211,13 @@ impl Rows {
             self.is_alone(r)?;
             self.put(r);
         }
-        for (person, now) in &changes.waitlist {
-            match now {
-                Some(now) => drop(self.waiting.insert((batch.slot, *person), now.clone())),
-                None => drop(self.waiting.remove(&(batch.slot, *person))),
+        for person in changes.waitlist.iter().filter(|(_, now)| now.is_none()).map(|(person, _)| person) {
+            self.waiting.remove(&(batch.slot, *person));
+        }
+        for now in changes.waitlist.values().flatten() {
+            self.waiting.insert((batch.slot, now.person), now.clone());
+            if self.waitlist(batch.slot).iter().filter(|other| other.rank == now.rank).count() > 1 {
+                return Err(CommitError::Stale);
             }
         }
         for m in &changes.movements {
@@ -222,7 +230,7 @@ impl Rows {
         }
         self.store_payments(batch)?;
         for payer in batch.payers() {
-            self.rooms.finish(batch.slot.venue(), payer);
+            self.rooms.finish(batch.slot.venue(), payer, millis(batch.decided_at));
         }
         for key in &batch.keys {
             let name = (key.person.0, key.key.clone());
@@ -265,8 +273,16 @@ impl Rows {
             new: changes.new.iter().map(|r| row(r)).collect(),
             changed: changes.changed.iter().map(|change| row(&change.after)).collect(),
             lines,
+            listed,
+            finished: self.finished(batch.slot.venue(), &inside, &done),
         };
         Ok((version + 1, committed))
+    }
+
+    /// Who was inside the waiting room before a batch, and of those, who has finished with it.
+    fn finished(&self, venue: VenueId, inside: &Places, done: &Places) -> BTreeMap<u128, bool> {
+        let (_, now) = self.rooms.inside_and_done(venue);
+        inside.iter().map(|place| (place.0, now.contains(place) && !done.contains(place))).collect()
     }
 
     /// Payments with providers: one open at a time, one for a reservation, each event once.
@@ -298,7 +314,8 @@ impl Rows {
             self.outside.payments.insert(after.id, Kept { payment: after.clone(), look_at, looks });
         }
         for (event, _) in &changes.events {
-            if !self.outside.events.insert(event.clone()) {
+            let first = self.outside.events.insert(event.clone());
+            if !first && !flaws::has("payment-events-repeat") {
                 return Err(CommitError::Stale);
             }
         }
@@ -335,10 +352,10 @@ impl Rows {
                 .map(|person| (batch.slot, *person))
                 .map(|key| (key, self.waiting.get(&key).cloned()))
                 .collect(),
-            rooms: self.rooms.clone(),
+            rooms: (!batch.payers().is_empty()).then(|| self.rooms.clone()),
             keys: keys.map(|key| (key.clone(), self.keys.get(&key).copied())).collect(),
-            // Few have any, and those have few.
-            outside: self.outside.clone(),
+            outside: (!batch.changes.payments.is_empty() || !batch.changes.events.is_empty())
+                .then(|| self.outside.clone()),
         }
     }
 
@@ -365,8 +382,12 @@ impl Rows {
         restore(&mut self.keys, undo.keys);
         restore(&mut self.waiting, undo.waiting);
         self.entries.truncate(undo.entries);
-        self.outside = undo.outside;
-        self.rooms = undo.rooms;
+        if let Some(outside) = undo.outside {
+            self.outside = outside;
+        }
+        if let Some(rooms) = undo.rooms {
+            self.rooms = rooms;
+        }
     }
 
     fn enter(
@@ -407,6 +428,37 @@ impl Rows {
         Ok(self.enter(person, amount, EntryKind::Charge, None, key, at))
     }
 
+    /// Who waits for each slot, the first first: who, how many, and how often others were served before them.
+    pub fn waits(&self) -> BTreeMap<i64, Vec<(u128, u32, u32)>> {
+        let mut slots = BTreeMap::new();
+        for slot in self.waiting.keys().map(|(slot, _)| *slot) {
+            slots.entry(slot.to_i64()).or_insert_with(|| {
+                self.waitlist(slot).iter().map(|w| (w.person.0, w.party, w.passed)).collect()
+            });
+        }
+        slots
+    }
+
+    /// Whose slot this is.
+    pub fn venue_of(&self, slot: i64) -> Option<u32> {
+        let venue = SlotId::from_i64(slot).venue().0;
+        self.venues.contains_key(&venue).then_some(venue)
+    }
+
+    /// What providers have taken and returned, as it is written down: captured, returned, and what is still due.
+    pub fn money_outside(&self) -> BTreeMap<PaymentId, (i64, i64, i64)> {
+        let sums = self.outside.payments.values().map(|kept| {
+            let payment = &kept.payment;
+            (payment.id, (payment.captured.0, payment.returned().0, payment.due().0))
+        });
+        sums.collect()
+    }
+
+    /// Whether anything is still to be asked of a provider.
+    pub fn owes_outside(&self) -> bool {
+        !self.outside.asked.is_empty() || self.outside.payments.values().any(|k| k.payment.status.is_open())
+    }
+
     /// Whether a person's request with this key was decided.
     pub fn has_key(&self, key: &KeyName) -> bool {
         self.keys.contains_key(key)
@@ -429,9 +481,9 @@ struct Undo {
     balances: Vec<(u128, Option<i64>)>,
     entries: usize,
     waiting: Vec<((SlotId, PersonId), Option<Waiting>)>,
-    rooms: Rooms,
+    rooms: Option<Rooms>,
     keys: Vec<(KeyName, Option<(RequestKey, i64)>)>,
-    outside: Outside,
+    outside: Option<Outside>,
 }
 
 /// One process's connections to the database.
@@ -485,6 +537,8 @@ impl Backend for Truth {
                     let (now, wall) = (hub.now, hub.wall());
                     hub.auditor.committed(now, wall, committed);
                     let mut people: Vec<_> = batch.changes.movements.iter().map(|m| m.person.0).collect();
+                    people.extend(batch.changes.payments.iter().map(|change| change.after.person.0));
+                    people.sort_unstable();
                     people.dedup();
                     let options = hub.auditor.options();
                     let findings = hub.rows.audit_part(batch.slot, &people, options);
@@ -627,7 +681,18 @@ impl Backend for Truth {
     }
 
     fn commit_room(&self, batch: RoomBatch) -> Answer<'_, Result<(), CommitError>> {
-        self.ask(move |hub| hub.rows.rooms.commit(&batch))
+        let process = self.process;
+        self.ask(move |hub| {
+            let stored = hub.rows.rooms.commit(&batch);
+            let changes = &batch.changes;
+            let told = match &stored {
+                Ok(()) => "stores",
+                Err(_) => "does not store",
+            };
+            let (new, let_in, ended) = (changes.new.len(), changes.let_in.len(), changes.ended.len());
+            hub.note(None, format!("p{process} {told} {new} new, {let_in} let in, {ended} ended in a room"));
+            stored.map(|()| hub.audit_rooms())
+        })
     }
 
     fn open_room(
@@ -637,7 +702,12 @@ impl Backend for Truth {
         _: Timestamp,
         limit: u32,
     ) -> Answer<'_, Result<bool, CommitError>> {
-        self.ask(move |hub| hub.rows.rooms.open(opening, version, limit))
+        self.ask(move |hub| {
+            let opened = hub.rows.rooms.open(opening, version, limit);
+            hub.note(None, format!("a room opens: {opened:?}"));
+            hub.audit_rooms();
+            opened
+        })
     }
 
     fn left_waiting(&self, opening: OpeningId) -> Answer<'_, Result<Vec<u64>, Error>> {

@@ -1,8 +1,10 @@
 //! What kind of world a seed makes: how many of everything, and what goes wrong in it.
 
-use booking::Won;
+use booking::hall::{Row, Section};
 use booking::policy::Policy;
+use booking::room::{Order, Terms};
 use booking::venue::{Inventory, Kind, Settings, Table, WeekTimes, Zone};
+use booking::{Hall, Won};
 
 use crate::dice::Dice;
 
@@ -31,6 +33,21 @@ pub struct Swarm {
     pub faults: Faults,
     /// Whether slots are on the same day, so that refunds are partial.
     pub today: bool,
+    /// The openings and waiting rooms of venues that have one, in the same order.
+    pub rooms: Vec<Option<Opens>>,
+    /// How long guests have at the payment provider, in seconds.
+    pub at_provider: u32,
+}
+
+/// A sale that opens while the world lasts.
+#[derive(Debug, Clone)]
+pub struct Opens {
+    /// How the room is run.
+    pub terms: Terms,
+    /// So many ms after the beginning.
+    pub after: u64,
+    /// How those who come before are ordered.
+    pub order: Order,
 }
 
 /// What goes wrong, in times out of a thousand or in times at all.
@@ -70,13 +87,26 @@ pub struct Faults {
     pub clock_steps: usize,
     /// Staff change the venue.
     pub changes: usize,
+    /// Calls and events of the payment provider that are lost.
+    pub bank_lost: u64,
+    /// Calls and events that take long.
+    pub bank_late: u64,
+    /// Events that are sent several times at once.
+    pub bank_repeats: u64,
+    /// Payments that it does not take.
+    pub bank_refuses: u64,
+    /// Refunds that it does not make just now.
+    pub bank_fails: u64,
 }
 
 impl Swarm {
     /// The settings of a seed.
     pub fn new(dice: &mut Dice) -> Self {
-        let venues = (0..dice.count(1, 3)).map(|_| venue(dice)).collect();
+        let venues: Vec<_> = (0..dice.count(1, 3)).map(|_| venue(dice)).collect();
+        let rooms = venues.iter().map(|_| dice.per_mille(250).then(|| opens(dice))).collect();
         Self {
+            rooms,
+            at_provider: dice.small(1, 8),
             processes: dice.count(1, 4),
             redis: dice.per_mille(700),
             venues,
@@ -116,13 +146,38 @@ fn faults(dice: &mut Dice) -> Faults {
     f.store_outages = times(2);
     f.clock_steps = times(3);
     f.changes = times(3);
+    f.bank_lost = some(300);
+    f.bank_late = some(400);
+    f.bank_repeats = some(600);
+    f.bank_refuses = some(150);
+    f.bank_fails = some(900);
     f
 }
 
+fn opens(dice: &mut Dice) -> Opens {
+    let terms = Terms {
+        enabled: dice.per_mille(900),
+        size: dice.small(1, 6),
+        idle_seconds: dice.small(1, 4),
+        total_seconds: dice.small(3, 10),
+    };
+    let order = if dice.per_mille(500) { Order::Draw } else { Order::Arrival };
+    Opens { terms, after: dice.between(0, 8_000), order }
+}
+
+fn hall(dice: &mut Dice) -> Hall {
+    let mut section = |name: &str, price| {
+        let rows = (1..=dice.small(1, 2)).map(|n| Row { name: n.to_string(), seats: dice.small(1, 6) });
+        Section { name: name.into(), price: Won(price), rows: rows.collect() }
+    };
+    vec![section("A", 10_000), section("B", 5_000)].into()
+}
+
 fn venue(dice: &mut Dice) -> Settings {
-    let inventory = match dice.between(0, 9) {
-        0..6 => Inventory::Places { capacity: dice.small(1, 20) },
-        6..8 => Inventory::Tables {
+    let inventory = match dice.between(0, 11) {
+        0..5 => Inventory::Places { capacity: dice.small(1, 20) },
+        5..8 => Inventory::Seats { sections: hall(dice) },
+        8..10 => Inventory::Tables {
             tables: (1..=dice.small(1, 6)).map(|number| Table { number, seats: dice.small(1, 6) }).collect(),
         },
         _ => Inventory::Exclusive,
@@ -130,6 +185,7 @@ fn venue(dice: &mut Dice) -> Settings {
     let policy = Policy {
         deposit_per_person: Won(5_000),
         hold_seconds: dice.small(2, 7),
+        offer_seconds: dice.small(1, 6),
         refunds_by_staff: dice.per_mille(250),
         ..Policy::default()
     };

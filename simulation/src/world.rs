@@ -5,17 +5,20 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use booking::room::Seed;
 use booking::venue::Inventory;
 use booking::{SlotId, flaws};
 use jiff::civil::{date, time};
+use jiff::{SignedDuration, Timestamp};
 use maitred::chance::seeded;
 
 use crate::auditor::Stock;
 use crate::dice::Dice;
-use crate::guests::{About, Guest};
-use crate::hub::{Hub, Shared, lock};
+use crate::guests::{About, Guest, Town};
+use crate::hub::{BEGINNING, Hub, Shared, lock};
 use crate::process::Process;
-use crate::swarm::Swarm;
+use crate::swarm::{Opens, Swarm};
+use store::NewOpening;
 
 /// Things go wrong until then, in µs.
 const FAULTS_END: u64 = 16_000_000;
@@ -85,6 +88,7 @@ pub fn run(seed: u64, flaw: Option<&'static str>, kept: bool) -> Outcome {
     PANICKED.with_borrow_mut(Option::take);
     let mut dice = Dice::new(seed);
     let swarm = Swarm::new(&mut dice);
+    flaws::AT_PROVIDER.set(Some(SignedDuration::from_secs(swarm.at_provider.into())));
     let hub = Hub::new(&swarm, Dice::new(dice.bits()), kept);
     let mut world = World {
         processes: (0..swarm.processes).map(|_| None).collect(),
@@ -133,11 +137,26 @@ fn plan(swarm: &Swarm, dice: &mut Dice) -> Vec<(u64, Fault)> {
     plan
 }
 
+fn opening(opens: &Opens, dice: &mut Dice) -> NewOpening {
+    let at = BEGINNING + i64::try_from(opens.after).unwrap_or(0);
+    let mut seed = [0; 32];
+    seed.chunks_mut(8).for_each(|part| part.copy_from_slice(&dice.bits().to_be_bytes()));
+    NewOpening {
+        opens_at: Timestamp::from_millisecond(at).unwrap_or_default(),
+        order: opens.order,
+        seed: Seed(seed),
+        terms: opens.terms,
+    }
+}
+
 fn stock(inventory: &Inventory) -> Stock {
     match inventory {
         Inventory::Places { capacity } => Stock::Places(*capacity),
         Inventory::Exclusive => Stock::One,
-        Inventory::Seats { sections } => Stock::Places(sections.count()),
+        Inventory::Seats { sections } => {
+            let labels = |seats: &[booking::Seat]| seats.iter().map(ToString::to_string).collect();
+            Stock::Hall(sections.rows().map(|(_, _, seats)| labels(seats)).collect())
+        }
         Inventory::Tables { tables } => {
             Stock::Tables(tables.iter().map(|table| (table.number, table.seats)).collect())
         }
@@ -147,11 +166,20 @@ fn stock(inventory: &Inventory) -> Stock {
 impl World {
     fn begin(&mut self) {
         let mut slots = Vec::new();
+        let mut town = Town::default();
         {
             let mut hub = lock(&self.hub);
             hub.note(None, format!("{:?}", self.swarm));
-            for settings in &self.swarm.venues {
+            for (settings, opens) in self.swarm.venues.iter().zip(&self.swarm.rooms) {
                 let id = hub.rows.add_venue(settings.clone());
+                if let Some(opens) = opens {
+                    let opening = opening(opens, &mut self.dice);
+                    hub.rows.rooms.set_terms(id, opens.terms, opening);
+                    town.rooms.extend(opens.terms.enabled.then_some(id));
+                }
+                if let Some(hall) = settings.inventory.hall() {
+                    town.halls.insert(id, hall.rows().flat_map(|(_, _, seats)| seats.to_vec()).collect());
+                }
                 hub.auditor.stock.insert(id.0, stock(&settings.inventory));
                 let day = if self.swarm.today { date(2026, 3, 2) } else { date(2026, 3, 4) };
                 let hours = (0..self.swarm.slots).filter_map(|n| i8::try_from(18 + n).ok());
@@ -161,11 +189,12 @@ impl World {
         for index in 0..self.swarm.processes {
             self.processes[index] = Some(Process::start(&self.hub, index, &self.swarm));
         }
-        let slots: Arc<[SlotId]> = slots.into();
+        town.slots = slots;
+        let town = Arc::new(town);
         for number in 0..self.swarm.guests {
             let dice = Dice::new(self.dice.bits());
             let comes = Duration::from_micros(100_000 + self.dice.between(0, self.swarm.rush));
-            let guest = Guest::new(&self.hub, number, dice, slots.clone());
+            let guest = Guest::new(&self.hub, number, dice, town.clone());
             self.guests.handle().spawn(guest.live(comes, self.about.clone()));
         }
     }
@@ -188,6 +217,10 @@ impl World {
             let about = *self.about.lock().unwrap_or_else(PoisonError::into_inner);
             if about == 0 && ends == LATEST {
                 ends = now.max(FAULTS_END) + SETTLING;
+            }
+            // What a provider did not do is asked for again, later each time.
+            if ends < now + 1_000_000 && ends < LATEST && lock(&self.hub).rows.owes_outside() {
+                ends = now + 2_000_000;
             }
         }
     }
@@ -305,6 +338,17 @@ impl World {
     fn change(&self, hub: &mut Hub) {
         let id = booking::VenueId(hub.dice.small(1, u32::try_from(self.swarm.venues.len()).unwrap_or(1)));
         let Some(venue) = hub.rows.venue(id) else { return };
+        if let Some(opens) = self.swarm.rooms[usize::try_from(id.0 - 1).unwrap_or(0)].as_ref()
+            && let Some(opening) = hub.rows.rooms.newest(id)
+            && hub.dice.per_mille(500)
+        {
+            let mut terms = opening.terms;
+            terms.size = hub.dice.small(1, 6);
+            hub.note(None, format!("the room of venue {id} is now for {}", terms.size));
+            let otherwise = self::opening(opens, &mut hub.dice.clone());
+            hub.rows.rooms.set_terms(id, terms, otherwise);
+            return;
+        }
         let mut settings = venue.settings;
         if let Inventory::Places { capacity } = &mut settings.inventory {
             *capacity = hub.dice.small(1, 20);
@@ -325,8 +369,11 @@ impl World {
                 hub.auditor.violations.push((None, format!("{about} guests never came to an end")));
             }
             let wall = hub.wall();
-            let Hub { auditor, rows, .. } = &mut *hub;
+            let Hub { auditor, rows, bank, .. } = &mut *hub;
             auditor.at_rest(wall, rows);
+            auditor.nobody_waits_for_nothing(rows);
+            auditor.money_is_where_it_should_be(bank, rows);
+            rows.rooms.unserved(wall).into_iter().for_each(|what| auditor.violated(None, what));
             let findings = rows.audit_all(&[], auditor.options());
             findings.iter().for_each(|finding| auditor.found(None, finding));
             if hub.lanes.people() > 0 && hub.auditor.violations.is_empty() {
@@ -350,9 +397,7 @@ impl World {
             won: hub.auditor.won,
             guests: self.swarm.guests,
         };
-        for seat in &mut hub.seats {
-            (seat.app, seat.handle, seat.ears) = (None, None, None);
-        }
+        hub.end();
         drop(hub);
         drop((apps, self.processes, self.guests));
         seeded::begin(None);

@@ -280,6 +280,13 @@ impl Terms {
         }
     }
 
+    /// How many can certainly sit together in an empty hall, whichever section they want.
+    pub(crate) fn together(&self) -> i64 {
+        let Offer::Seats { sections } = &self.offer else { return 0 };
+        let longest = |section: &Section| section.rows.iter().map(|row| row.seats).max().unwrap_or(0);
+        sections.iter().map(longest).min().unwrap_or(0)
+    }
+
     /// How much of it a party takes.
     pub(crate) fn takes(&self, party: i64) -> i64 {
         if matches!(self.offer, Offer::Places { .. } | Offer::Seats { .. }) { party } else { 1 }

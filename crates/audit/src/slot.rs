@@ -183,7 +183,7 @@ impl Replay<'_> {
         self.in_order(decision);
         if let Some(refused) = &decision.refused {
             self.refused_rightly(batch, decision, &refused.code);
-        } else if let Some(reservation) = decision.reservation {
+        } else if let Some(reservation) = decision.reservation.filter(|_| decision.verdict != "join") {
             self.done(batch, decision, reservation, pends, departures);
         } else {
             self.noted(decision);
@@ -247,7 +247,9 @@ impl Replay<'_> {
             // What it wants instead of what it has is another matter.
             (_, "change") => false,
             // How many are together, or which are taken, is not in the log.
-            _ if code == "seat-taken" => left == self.terms.capacity() && self.terms.changes == 0 && left > 0,
+            _ if code == "seat-taken" => {
+                left == self.terms.capacity() && self.terms.changes == 0 && party <= self.terms.together()
+            }
             _ if decision.lacked_room()
                 && decision.refused.as_ref().and_then(|r| r.remaining) != Some(left) =>
             {
@@ -342,7 +344,10 @@ impl Replay<'_> {
     /// Joining and leaving the list.
     fn noted(&mut self, decision: &Decision) {
         match (decision.verdict.as_str(), decision.ticket) {
-            ("join", Some(ticket)) if !self.by_person.contains_key(&decision.person) => {
+            // The same wish under another ticket may come when its offer has been made.
+            ("join", Some(ticket))
+                if decision.reservation.is_none() && !self.by_person.contains_key(&decision.person) =>
+            {
                 self.list.join(decision.person, decision.party, ticket);
             }
             ("unlist", _) => self.list.leave(decision.person),

@@ -272,6 +272,14 @@ impl Action {
         }
     }
 
+    /// The id of the reservation that it may come to later, when its turn on the waitlist comes.
+    pub fn may_be_offered(&self) -> Option<ReservationId> {
+        match self {
+            Self::Join { offer, .. } => Some(*offer),
+            _ => None,
+        }
+    }
+
     /// The existing reservation that it is about.
     pub fn reservation(&self) -> Option<ReservationId> {
         match *self {

@@ -2,7 +2,13 @@
 
 use std::cell::Cell;
 
-thread_local!(static PRESENT: Cell<Option<&'static str>> = const { Cell::new(None) });
+use jiff::SignedDuration;
+
+thread_local! {
+    static PRESENT: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// How long a guest has at a provider in worlds that do not last long.
+    pub static AT_PROVIDER: Cell<Option<SignedDuration>> = const { Cell::new(None) };
+}
 
 /// From now on, this thread's code has this flaw and no other.
 pub fn introduce(name: Option<&'static str>) {

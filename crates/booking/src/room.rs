@@ -269,6 +269,8 @@ pub fn decide(room: &mut Room, wishes: &[Wish], now: Timestamp) -> (Vec<Answer>,
     let terms = room.opening.terms;
     room.inside.retain(|token| {
         let stays = token.is_inside(&terms, now);
+        #[cfg(feature = "simulation")]
+        let stays = stays || crate::flaws::has("idle-stay-inside");
         if !stays {
             changes.ended.push(Ended { was: *token, state: State::Lapsed });
             room.known.remove(&token.person);
@@ -345,6 +347,8 @@ fn let_in(room: &mut Room, changes: &mut Changes, now: Timestamp) {
         return;
     }
     let size = usize::try_from(room.opening.terms.size).unwrap_or(usize::MAX);
+    #[cfg(feature = "simulation")]
+    let size = size + usize::from(crate::flaws::has("one-too-many-inside"));
     let free = size.saturating_sub(room.inside.len()).min(room.next.len());
     for token in room.next.drain(..free) {
         let inside = Token { state: State::Inside, let_in_at: Some(now), seen_at: Some(now), ..token };

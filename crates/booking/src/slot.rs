@@ -183,6 +183,8 @@ impl Slot {
         own: Option<ReservationId>,
     ) -> Result<Spot, NoRoom> {
         let is_free = |seat: &Seat| self.by_seat.get(seat).is_none_or(|holder| Some(*holder) == own);
+        #[cfg(feature = "simulation")]
+        let is_free = |seat: &Seat| crate::flaws::has("seat-taken-twice") || is_free(seat);
         let section = match wanted {
             Wanted::Seats(seats) => {
                 // Whatever was named has to be there: a hall may have changed since it was asked for.

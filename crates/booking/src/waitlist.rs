@@ -37,6 +37,17 @@ pub struct Waiting {
     pub since: Timestamp,
 }
 
+impl Waiting {
+    /// Whether others have been served before them often enough.
+    fn is_passed_no_more(&self) -> bool {
+        #[cfg(feature = "simulation")]
+        if crate::flaws::has("passed-without-end") {
+            return false;
+        }
+        self.passed >= MAX_PASSES
+    }
+}
+
 /// The list of one slot, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Waitlist {
@@ -67,7 +78,7 @@ impl Waitlist {
 
     /// Whether what is left is kept for somebody who has been passed over often enough.
     pub fn keeps_what_is_left(&self) -> bool {
-        self.parties.iter().any(|party| party.passed >= MAX_PASSES)
+        self.parties.iter().any(Waiting::is_passed_no_more)
     }
 
     /// The rank of whoever joins next.
@@ -90,7 +101,7 @@ impl Waitlist {
             if fits(party) {
                 return Some(party);
             }
-            if party.passed >= MAX_PASSES {
+            if party.is_passed_no_more() {
                 return None;
             }
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use booking::room::{self, Opening, Order, Seed, Terms};
 use booking::wallet::EntryKind;
 use booking::{
-    Changes, Decision, OrderLine, PersonId, ProviderPayment, RefundId, ReservationId, Seat, SlotId, Status,
-    TicketId, Verdict, Won,
+    Changes, Decision, OrderLine, PersonId, ProviderPayment, RefundId, ReservationId, Seat, SlotId, TicketId,
+    Verdict, Won,
 };
 use jiff::Timestamp;
 
@@ -50,14 +50,16 @@ impl Batch {
         })
     }
 
-    /// Who has paid, and so is done in the waiting room: whoever has something confirmed that was not merely changed.
+    /// Who has paid, and so is done in the waiting room, whatever else the same batch did about what was paid.
     pub fn payers(&self) -> Vec<PersonId> {
-        let altered = |decision: &&Decision| matches!(decision.verdict, Verdict::Change | Verdict::Move);
-        let altered: HashSet<_> =
-            self.decisions.iter().filter(altered).filter_map(|decision| decision.reservation).collect();
+        let pays = |decision: &&Decision| {
+            decision.refused.is_none()
+                && matches!(decision.verdict, Verdict::Pay | Verdict::Paid | Verdict::Reseat)
+        };
+        let paid: HashSet<_> =
+            self.decisions.iter().filter(pays).filter_map(|decision| decision.reservation).collect();
         let after = self.changes.changed.iter().map(|change| &change.after).chain(&self.changes.new);
-        let confirmed = after.filter(|r| matches!(r.status(), Status::Confirmed | Status::PrepayConfirm));
-        let mut payers: Vec<_> = confirmed.filter(|r| !altered.contains(&r.id)).map(|r| r.person).collect();
+        let mut payers: Vec<_> = after.filter(|r| paid.contains(&r.id)).map(|r| r.person).collect();
         payers.sort_unstable();
         payers.dedup();
         payers

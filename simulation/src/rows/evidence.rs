@@ -69,7 +69,7 @@ impl Rows {
             entries: (0..self.entries.len()).map(|at| (Id(self.entries[at].0), self.entry(at))).collect(),
             keys: self.keys_shown().collect(),
             payments: self.payments_shown().collect(),
-            openings: Vec::new(),
+            openings: self.rooms.evidence().map(|(_, opening, tokens)| (opening, tokens)).collect(),
             waiting: self.waiting.iter().map(|((slot, _), w)| (Slot(slot.to_i64()), waiting(w))).collect(),
             seats: self
                 .held_seats()
@@ -77,6 +77,13 @@ impl Rows {
                 .collect(),
         };
         audit::audit(&database, visits, options).findings
+    }
+
+    /// What the auditor finds in the waiting rooms just now.
+    pub fn audit_rooms(&self, options: Options) -> Vec<Finding> {
+        let mut auditor = Auditor::new(options);
+        self.rooms.evidence().for_each(|(_, opening, tokens)| auditor.opening(&opening, &tokens));
+        auditor.finish().findings
     }
 
     fn payments_shown(&self) -> impl Iterator<Item = (Id, audit::Payment)> {

@@ -64,6 +64,10 @@ impl<'a> Turn<'a> {
             _ => at,
         };
         self.expire_until(at);
+        #[cfg(feature = "simulation")]
+        if crate::flaws::has("sold-around-the-list") {
+            self.freed = false;
+        }
         self.offer_what_is_free(at);
         let left = self.slot.open(self.inventory());
         let done = match self.known.foregone.get(&command.ticket) {
@@ -103,7 +107,9 @@ impl<'a> Turn<'a> {
         at: Timestamp,
     ) -> Result<(Option<Arc<Reservation>>, Verdict), Refusal> {
         match &command.action {
-            Action::Join { name, party, offer } => self.join(command, name, *party, *offer)?,
+            Action::Join { name, party, offer } => {
+                return Ok((self.join(command, name, *party, *offer)?, Verdict::Join));
+            }
             Action::Unlist {} => self.unlist(command.person),
             Action::Tend {} => self.freed = true,
             _ => {
@@ -369,6 +375,10 @@ impl<'a> Turn<'a> {
     fn expire_until(&mut self, at: Timestamp) {
         while let Some(id) = self.slot.first_expired(at) {
             let Some(before) = self.slot.holder(id).cloned() else { return };
+            #[cfg(feature = "simulation")]
+            if before.offered && crate::flaws::has("offer-never-lapses") {
+                return;
+            }
             let mut after = next(&before);
             if after.life.advance(Status::Expired).is_err() {
                 debug_assert!(false, "only holds have a deadline");
@@ -392,7 +402,7 @@ impl<'a> Turn<'a> {
 
     /// The reservation that this very request has made already. It stands in line under two tickets when it was entered
     /// again because the reply to the first entry was lost; whichever comes second gets the same answer and changes nothing.
-    fn made_before(&self, id: ReservationId, person: PersonId) -> Option<Arc<Reservation>> {
+    pub(super) fn made_before(&self, id: ReservationId, person: PersonId) -> Option<Arc<Reservation>> {
         self.find_anywhere(id).ok().filter(|made| made.person == person)
     }
 

@@ -14,15 +14,17 @@ use crate::slot::{Spot, Wanted};
 use crate::waitlist::{MAX_WAITING, Waiting};
 
 impl Turn<'_> {
+    /// Puts somebody on the list. The same request under another ticket may come when the offer has been made already, and
+    /// perhaps lapsed: then that is what it came to, and nobody joins again.
     pub(super) fn join(
         &mut self,
         command: &Command,
         name: &Arc<str>,
         party: u32,
         offer: ReservationId,
-    ) -> Result<(), Refusal> {
-        if self.find_anywhere(offer).is_ok_and(|made| made.person == command.person) {
-            return Ok(());
+    ) -> Result<Option<Arc<Reservation>>, Refusal> {
+        if let Some(made) = self.made_before(offer, command.person) {
+            return Ok(Some(made));
         }
         if self.slot.of_person(command.person).is_some() {
             return Err(Refusal::AlreadyBooked);
@@ -30,7 +32,7 @@ impl Turn<'_> {
         let waitlist = self.slot.waitlist();
         if let Some(waiting) = waitlist.find(command.person) {
             // The same request under another ticket, or asked for again: they keep their rank.
-            return if waiting.party == party { Ok(()) } else { Err(Refusal::AlreadyWaiting) };
+            return if waiting.party == party { Ok(None) } else { Err(Refusal::AlreadyWaiting) };
         }
         if waitlist.parties().len() >= MAX_WAITING {
             return Err(Refusal::WaitlistFull);
@@ -48,7 +50,7 @@ impl Turn<'_> {
         self.changes.waitlist.insert(command.person, Some(waiting.clone()));
         self.slot.waitlist_mut().join(waiting);
         self.freed = true;
-        Ok(())
+        Ok(None)
     }
 
     /// Takes somebody off the list. What was kept for them may be free for others.

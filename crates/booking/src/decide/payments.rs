@@ -12,12 +12,12 @@ use super::actions::{Done, Turn, next, paid_status, settle};
 use super::{Command, Refusal, Verdict};
 use crate::ids::{PaymentId, RefundId, ReservationId};
 use crate::money::Won;
-use crate::payment::{AT_PROVIDER, News, PaymentStatus, ProviderPayment, Refund, What};
+use crate::payment::{News, PaymentStatus, ProviderPayment, Refund, What, at_provider};
 use crate::reservation::{Reservation, Status};
 
 impl Turn<'_> {
     /// Begins a payment with a provider. The hold lasts until the payment's deadline; begun again and again, it lasts no
-    /// longer than [`AT_PROVIDER`] beyond what a hold does.
+    /// longer than [`AT_PROVIDER`](crate::payment::AT_PROVIDER) beyond what a hold does.
     pub(super) fn start_payment(
         &mut self,
         command: &Command,
@@ -37,9 +37,9 @@ impl Turn<'_> {
         self.nobody_is_paying(id, at)?;
         self.give_up_payments(id);
         let (now, start) = (self.now(), self.venue.start(self.slot.id));
-        let longest = before.created_at.saturating_add(self.venue.settings.policy.hold() + AT_PROVIDER);
+        let longest = before.created_at.saturating_add(self.venue.settings.policy.hold() + at_provider());
         let longest = longest.unwrap_or(Timestamp::MAX).min(start).max(before.expires_at);
-        let deadline = now.saturating_add(AT_PROVIDER).unwrap_or(Timestamp::MAX).min(longest);
+        let deadline = now.saturating_add(at_provider()).unwrap_or(Timestamp::MAX).min(longest);
         self.put_payment(
             ProviderPayment {
                 id: payment,
@@ -156,6 +156,9 @@ impl Turn<'_> {
     ) {
         let mut after = onwards(payment, PaymentStatus::Paid);
         (after.captured, after.pays) = (amount, pays);
+        #[cfg(feature = "simulation")]
+        let pays =
+            if crate::flaws::has("late-money-kept") { pays.or(Some(payment.reservation)) } else { pays };
         if pays.is_none() {
             after.refunds.push(self.refund_by(command, amount));
         }

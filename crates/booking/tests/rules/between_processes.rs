@@ -122,3 +122,22 @@ fn a_reservation_is_read_back() {
         assert!(written.get(nothing).is_none(), "{nothing} in {written}");
     }
 }
+
+/// Entered again because a reply was lost, a wish to wait may be decided after the offer it came to has lapsed.
+#[test]
+fn who_joins_under_two_tickets_is_offered_one_place() {
+    let mut world = World::new(places(2));
+    world.seat(1, 2);
+    let first = world.join(2, 2);
+    let again = Command { ticket: TicketId::new(world.slot.id, 1, 900), ..first.clone() };
+    world.run(&[first]);
+    world.wait(8 * 60);
+    let other = world.join(3, 2);
+    world.run(&[other]);
+    assert!(world.slot.of_person(again.person).is_some(), "the hold ran out, and its place was offered");
+    world.wait(6 * 60);
+    let outcome = world.run(std::slice::from_ref(&again)).remove(0);
+    let Outcome::Done(lapsed) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((lapsed.person, lapsed.status()), (again.person, Status::Expired));
+    assert!(world.slot.waitlist().find(again.person).is_none());
+}

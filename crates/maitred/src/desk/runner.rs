@@ -253,7 +253,9 @@ impl Desk {
     ) -> Result<HashMap<booking::ReservationId, Arc<booking::Reservation>>, Error> {
         let made = people.iter().filter(|ticket| made.contains(&ticket.id()));
         let made = made.filter_map(|ticket| ticket.command.action.makes());
-        let ids = people.iter().filter_map(|ticket| ticket.command.action.reservation()).chain(made);
+        let offered = people.iter().filter_map(|ticket| ticket.command.action.may_be_offered());
+        let ids = people.iter().filter_map(|ticket| ticket.command.action.reservation());
+        let ids = ids.chain(made).chain(offered);
         let missing: Vec<_> = ids.filter(|id| slot.holder(*id).is_none()).collect();
         if missing.is_empty() {
             return Ok(HashMap::new());

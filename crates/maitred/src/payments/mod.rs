@@ -101,6 +101,14 @@ impl Payments {
         Ok(Self { ways, wake: Notify::new() })
     }
 
+    /// Points, and a provider of the caller's.
+    #[cfg(feature = "simulation")]
+    pub fn over(name: &str, provider: Box<dyn Provider>) -> Self {
+        let ways: [(Arc<str>, Box<dyn Provider>); 2] =
+            [(POINTS.into(), Box::new(Points)), (name.into(), provider)];
+        Self { ways: ways.into(), wake: Notify::new() }
+    }
+
     /// The way to pay of this name.
     pub fn named(&self, name: &str) -> Option<&dyn Provider> {
         self.ways.get(name).map(AsRef::as_ref)

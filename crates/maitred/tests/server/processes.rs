@@ -51,7 +51,8 @@ async fn the_demo_survives_a_restart_and_is_there_once() {
     }
     let offered = venues(&program.client).await;
     let capacities: Vec<_> = offered.iter().map(|venue| (&venue["inventory"], &venue["capacity"])).collect();
-    let expected = [(json!("places"), json!(20)), (json!("places"), json!(1)), (json!("tables"), json!(10))];
+    let expected = [("places", 20), ("places", 1), ("tables", 10), ("seats", 50)];
+    let expected = expected.map(|(inventory, capacity)| (json!(inventory), json!(capacity)));
     assert_eq!(capacities, expected.each_ref().map(|(inventory, capacity)| (inventory, capacity)));
     let guest = program.client.guest(&tokens[1]);
     let booked = guest.post("/api/reservations", lunch(&offered[0])).await.expect(201).json();
