@@ -175,7 +175,9 @@ pub fn openapi() -> String {
 /// Everything that is answered.
 pub fn router(app: Arc<App>) -> Router {
     let (router, _) = routes().split_for_parts();
-    around(router.merge(docs::routes())).with_state(app)
+    // The front page is an address like any other: what it does not take is 405, not 404.
+    let front = Router::new().route("/", axum::routing::get(web::page));
+    around(router.merge(docs::routes()).merge(front)).with_state(app)
 }
 
 /// What is the same for every address: problems for what is not there, for a panic, and in the reader's language.

@@ -497,6 +497,7 @@ async fn what_is_not_there_is_not_found() {
         (Method::POST, "/api/wallet", "GET,HEAD"),
         (Method::GET, "/api/sessions", "POST"),
         (Method::PUT, "/health/live", "GET,HEAD"),
+        (Method::POST, "/", "GET,HEAD"),
         (Method::from_bytes(b"BREW").unwrap(), "/api/venues", "GET,HEAD,POST"),
     ] {
         let answer = scene.guest.call(method, path, &[], "").await.refused(405, "method-not-allowed");
