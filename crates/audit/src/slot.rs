@@ -333,6 +333,10 @@ impl Replay<'_> {
         if verdict == "expire" {
             self.not_early(batch, id);
         }
+        if verdict == "offer" && self.list.keeps() && self.terms.changes > 0 {
+            // While it was kept, nobody was told what was left: the venue may have grown unseen.
+            self.capacity.1 = i64::MAX;
+        }
         self.mind_the_list(decision, id, &after);
         departures.seen(id);
         self.put(batch.version, id, after);

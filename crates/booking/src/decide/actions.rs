@@ -48,7 +48,8 @@ impl<'a> Turn<'a> {
     ) -> Self {
         let decisions = Vec::with_capacity(commands);
         let (changes, payments) = (Changes::with_room_for(commands), known.payments.clone());
-        Self { slot, venue, known, when, decisions, changes, payments, freed: false }
+        // Somebody may have gone to another slot, which is decided there, or the venue may have grown.
+        Self { slot, venue, known, when, decisions, changes, payments, freed: true }
     }
 
     pub(super) fn finish(self, outcomes: Vec<Outcome>) -> Decided {
@@ -65,7 +66,7 @@ impl<'a> Turn<'a> {
         };
         self.expire_until(at);
         #[cfg(feature = "simulation")]
-        if crate::flaws::has("sold-around-the-list") {
+        if crate::flaws::has("sold-around-the-list") && matches!(command.action, Action::Book(_)) {
             self.freed = false;
         }
         self.offer_what_is_free(at);

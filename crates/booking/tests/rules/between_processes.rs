@@ -141,3 +141,19 @@ fn who_joins_under_two_tickets_is_offered_one_place() {
     assert_eq!((lapsed.person, lapsed.status()), (again.person, Status::Expired));
     assert!(world.slot.waitlist().find(again.person).is_none());
 }
+
+/// Whoever goes to another slot is decided there: here, those who wait come first all the same.
+#[test]
+fn what_somebody_leaves_for_another_slot_goes_to_those_who_wait() {
+    let mut world = World::new(places(2));
+    let first = world.seat(1, 2);
+    let join = world.join(2, 2);
+    world.run(&[join]);
+    let waitlist = world.slot.waitlist().clone();
+    let left = world.slot.holders().filter(|r| r.id != first.id).map(|r| Reservation::clone(r));
+    world.slot = Slot::restore(world.slot.id, 2, left.collect::<Vec<_>>()).with_waitlist(waitlist);
+    let (book, join) = (world.book(3, 2), PersonId(2));
+    let outcomes = world.run(&[book]);
+    assert!(matches!(outcomes[0], Outcome::Refused(Refusal::NotEnoughPlaces { remaining: 0 })));
+    assert!(world.slot.holders().all(|r| r.person == join && r.offered));
+}
