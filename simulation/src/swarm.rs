@@ -131,7 +131,7 @@ fn faults(dice: &mut Dice) -> Faults {
         store_failed: some(120),
         store_slow: some(150),
         guests_lost: some(200),
-        lanes_lost: some(15),
+        lanes_lost: some(40),
         lanes_slow: some(40),
         doubled: some(100),
         said_lost: some(500),

@@ -333,8 +333,8 @@ impl Replay<'_> {
         if verdict == "expire" {
             self.not_early(batch, id);
         }
-        if verdict == "offer" && self.list.keeps() && self.terms.changes > 0 {
-            // While it was kept, nobody was told what was left: the venue may have grown unseen.
+        if verdict == "offer" && self.terms.changes > 0 {
+            // What a venue that has grown has more is offered before anybody is told what is left of it.
             self.capacity.1 = i64::MAX;
         }
         self.mind_the_list(decision, id, &after);

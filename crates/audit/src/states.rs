@@ -53,8 +53,8 @@ impl States {
     pub(crate) fn after(self, verdict: &str, pends: bool) -> Option<Self> {
         let moves: &[(Self, Self)] = match verdict {
             "pay" | "paid" => &[(TEMPORARY, PAID)],
-            "start-payment" => &[(TEMPORARY, TEMPORARY)],
-            "unpaid" | "given-back" => return Some(self),
+            // Asked for twice, a payment is begun once, and what it was for may have ended since.
+            "start-payment" | "unpaid" | "given-back" => return Some(self),
             "expire" => &[(TEMPORARY, EXPIRED), (EXPIRED, EXPIRED)],
             "change" | "move" => &[(TEMPORARY, TEMPORARY), (PAID, PAID)],
             "cancel" if pends => &[(PAID, REFUND_PENDING)],
