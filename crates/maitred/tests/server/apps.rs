@@ -3,10 +3,12 @@
 use booking::VenueId;
 use booking::venue::Settings;
 use testkit::{Postgres, RedisServer};
+use tokio::sync::MutexGuard;
 use tokio::task::block_in_place;
 
 use crate::app::TestApp;
 use crate::client::Guest;
+use crate::shared::alone;
 
 /// Every story below in each of the two.
 macro_rules! in_both {
@@ -31,14 +33,18 @@ pub(crate) use in_both;
 pub struct Apps {
     pub all: Vec<TestApp>,
     _redis: Option<RedisServer>,
+    /// Crowds are big: one at a time.
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Apps {
     pub async fn embedded() -> Self {
-        Self { all: vec![TestApp::start().await], _redis: None }
+        let alone = alone().await;
+        Self { all: vec![TestApp::start().await], _redis: None, _alone: alone }
     }
 
     pub async fn side_by_side() -> Self {
+        let alone = alone().await;
         let (redis, database) = block_in_place(|| {
             let (server, name) = Postgres::shared(|_| {});
             (RedisServer::start(), server.url(&name))
@@ -52,7 +58,7 @@ impl Apps {
             let folder = tempfile::tempdir().unwrap();
             apps.push(TestApp::start_in(folder, time.clone(), configure, |store| store).await);
         }
-        Self { all: apps, _redis: Some(redis) }
+        Self { all: apps, _redis: Some(redis), _alone: alone }
     }
 
     /// One of the servers.

@@ -7,11 +7,12 @@ use hyper::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use testkit::{Postgres, RedisServer};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 use tokio::task::block_in_place;
 
 use crate::client::{Answer, Client, Guest};
 use crate::process::{Program, run, stdout};
+use crate::shared::alone;
 use crate::steps::until;
 
 pub struct House {
@@ -24,8 +25,6 @@ pub struct House {
     /// Crowds are big: one at a time.
     _alone: MutexGuard<'static, ()>,
 }
-
-static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// Tells each story to both kinds of house.
 macro_rules! told_to_both {
@@ -49,12 +48,12 @@ pub(crate) use told_to_both;
 
 impl House {
     pub async fn embedded() -> Self {
-        let alone = ALONE.lock().await;
+        let alone = alone().await;
         Self::with(alone, 1, vec!["--data".into(), "data".into()], None, None)
     }
 
     pub async fn shared() -> Self {
-        let alone = ALONE.lock().await;
+        let alone = alone().await;
         let (redis, url) = block_in_place(|| {
             let (server, name) = Postgres::shared(|_| {});
             (RedisServer::start(), server.url(&name))

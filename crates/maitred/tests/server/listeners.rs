@@ -12,13 +12,13 @@ use hyper::Method;
 use rusqlite::Connection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{Mutex, MutexGuard, Semaphore};
+use tokio::sync::{MutexGuard, Semaphore};
 use tokio::time::timeout;
 
 use crate::client::{Client, Guest};
 use crate::crowd::{at_once, wish};
 use crate::process::{Program, guests, maitred_with_files};
-use crate::shared::Embedded;
+use crate::shared::{Embedded, alone};
 
 /// What one more listener may cost, in bytes.
 const EACH: u64 = 16 * 1_024;
@@ -27,12 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Files beside those of the connections.
 const SPARE: usize = 1_000;
 
-/// These tests need most of the files that a process may open, so one runs at a time.
-static ALONE: Mutex<()> = Mutex::const_new(());
-
 /// Lets this process open so many files; `None`, and why, where that is forbidden.
 async fn with_files(wanted: usize) -> Option<MutexGuard<'static, ()>> {
-    let alone = ALONE.lock().await;
+    let alone = alone().await;
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     // "unlimited" is more than any number.
