@@ -454,6 +454,11 @@ impl Rows {
         sums.collect()
     }
 
+    /// Whether anything is held that may run out.
+    pub fn has_holds(&self) -> bool {
+        self.reservations.values().any(|r| r.status() == Status::Temporary)
+    }
+
     /// Whether anything is still to be asked of a provider.
     pub fn owes_outside(&self) -> bool {
         !self.outside.asked.is_empty() || self.outside.payments.values().any(|k| k.payment.status.is_open())

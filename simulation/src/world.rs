@@ -218,11 +218,16 @@ impl World {
             if about == 0 && ends == LATEST {
                 ends = now.max(FAULTS_END) + SETTLING;
             }
-            // What a provider did not do is asked for again, later each time.
-            if ends < now + 1_000_000 && ends < LATEST && lock(&self.hub).rows.owes_outside() {
+            if ends < now + 1_000_000 && ends < LATEST && self.goes_on() {
                 ends = now + 2_000_000;
             }
         }
+    }
+
+    /// What a provider did not do is asked for again, later each time; and what is offered lapses, and is offered to the next.
+    fn goes_on(&self) -> bool {
+        let hub = lock(&self.hub);
+        hub.rows.owes_outside() || hub.rows.has_holds()
     }
 
     fn tick(&mut self, now: u64) {

@@ -362,6 +362,8 @@ impl Replay<'_> {
     /// Whoever takes a place takes it from nobody who waits for one.
     fn mind_the_list(&mut self, decision: &Decision, id: Id, after: &Held) {
         let grows = self.held.get(&id).is_none_or(|before| before.party < after.party);
+        // Asked for twice, a move brings nobody who is not here already.
+        let moved = !grows && self.held.get(&id).is_some_and(|before| before.presence == Presence::Here);
         let certain = self.terms.changes == 0 && self.one_unit && self.least == self.most;
         let room = match (&self.terms.offer, certain) {
             (Offer::Places { capacity }, true) => capacity - self.most,
@@ -375,6 +377,7 @@ impl Replay<'_> {
                 let joined = self.list.offer(slot, person, fits, self.report);
                 self.offered.extend(joined.map(|ticket| (id, ticket)));
             }
+            "move" if moved => self.list.leave(person),
             "book" | "reseat" | "move" => {
                 self.list.sold(slot, person, fits, self.report);
                 self.list.leave(person);
