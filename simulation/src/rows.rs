@@ -454,9 +454,10 @@ impl Rows {
         sums.collect()
     }
 
-    /// Whether anything is held that may run out.
-    pub fn has_holds(&self) -> bool {
-        self.reservations.values().any(|r| r.status() == Status::Temporary)
+    /// Whether anything is held that runs out soon, or has just now.
+    pub fn has_holds(&self, wall: i64) -> bool {
+        let fresh = |r: &Arc<Reservation>| millis(r.expires_at) > wall - 3_000;
+        self.reservations.values().any(|r| r.status() == Status::Temporary && fresh(r))
     }
 
     /// Whether anything is still to be asked of a provider.

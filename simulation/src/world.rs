@@ -227,7 +227,7 @@ impl World {
     /// What a provider did not do is asked for again, later each time; and what is offered lapses, and is offered to the next.
     fn goes_on(&self) -> bool {
         let hub = lock(&self.hub);
-        hub.rows.owes_outside() || hub.rows.has_holds()
+        hub.rows.owes_outside() || hub.rows.has_holds(hub.wall())
     }
 
     fn tick(&mut self, now: u64) {
