@@ -44,8 +44,10 @@ lint:
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --lib
 
+# The server's tests load the machine and judge what happens then: one at a time.
 check:
-	$(CARGO) test --locked --workspace --exclude bench --all-features
+	$(CARGO) test --locked --workspace --exclude bench --exclude maitred --all-features
+	$(CARGO) test --locked -p maitred --all-features -- --test-threads 1
 
 # Real faults again and again, one test at a time: make faults CYCLES=1000. docs/failures.md says which test shows what.
 CYCLES ?= 30
