@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::Slot;
@@ -116,7 +116,7 @@ impl Arrivals {
                 Box::new((0..guests).map(move |n| Duration::from_secs_f64(f64::from(n) / rate)))
             }
             Self::Poisson(rate) => {
-                let (rate, mut chance, mut at) = (*rate, StdRng::seed_from_u64(seed), 0.0_f64);
+                let (rate, mut chance, mut at) = (*rate, SmallRng::seed_from_u64(seed), 0.0_f64);
                 Box::new((0..guests).map(move |_| {
                     // The time between two is exponential; the logarithm of zero is never taken.
                     at -= (1.0 - chance.random::<f64>()).ln() / rate;

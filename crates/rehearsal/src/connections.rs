@@ -69,7 +69,18 @@ pub(crate) struct Connections {
     pub address: Address,
     tls: Option<Arc<rustls::ClientConfig>>,
     idle: Mutex<Vec<Connection>>,
-    room: Arc<Semaphore>,
+    /// For those who come, and for those who have come.
+    rooms: [Arc<Semaphore>; 2],
+}
+
+/// Who wants a connection. Somebody with a ticket or a reservation does not stand behind everybody who has yet to press the
+/// button: in life everybody brings a browser along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Somebody who presses the button.
+    New,
+    /// Somebody whom the server knows.
+    Known,
 }
 
 /// A connection that somebody uses; dropped without having been given back, it is closed.
@@ -77,6 +88,8 @@ pub(crate) struct Borrowed<'a> {
     pub connection: Connection,
     /// Whether it had been used before: then the server may have closed it meanwhile.
     pub used: bool,
+    /// Whose it is.
+    pub by: Whose,
     of: &'a Connections,
     _room: OwnedSemaphorePermit,
 }
@@ -84,7 +97,9 @@ pub(crate) struct Borrowed<'a> {
 impl Connections {
     /// So many at most.
     pub fn new(address: Address, most: usize, tls: Option<Arc<rustls::ClientConfig>>) -> Self {
-        Self { address, tls, idle: Mutex::default(), room: Arc::new(Semaphore::new(most.max(1))) }
+        let known = (most / 20).max(1);
+        let rooms = [most.saturating_sub(known).max(1), known].map(|room| Arc::new(Semaphore::new(room)));
+        Self { address, tls, idle: Mutex::default(), rooms }
     }
 
     /// Opens so many ahead, as browsers have theirs before the button is pressed.
@@ -97,28 +112,33 @@ impl Connections {
     }
 
     /// A connection, in order of asking.
-    pub async fn borrow(&self) -> Result<Borrowed<'_>> {
-        let room = self.room.clone().acquire_owned().await.map_err(|_| closed())?;
-        self.with(room).await
+    pub async fn borrow(&self, by: Whose) -> Result<Borrowed<'_>> {
+        let room = self.rooms[usize::from(by == Whose::Known)]
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| closed())?;
+        self.with(room, by).await
     }
 
     /// A connection, if one is free and plenty are: for those who keep it for long.
     pub async fn try_borrow(&self) -> Option<Result<Borrowed<'_>>> {
-        if self.room.available_permits() < 8 {
+        let [room, _] = &self.rooms;
+        if room.available_permits() < 8 {
             return None;
         }
-        let room = self.room.clone().try_acquire_owned().ok()?;
-        Some(self.with(room).await)
+        let room = room.clone().try_acquire_owned().ok()?;
+        Some(self.with(room, Whose::New).await)
     }
 
-    async fn with(&self, room: OwnedSemaphorePermit) -> Result<Borrowed<'_>> {
+    async fn with(&self, room: OwnedSemaphorePermit, by: Whose) -> Result<Borrowed<'_>> {
         let kept = self.idle().pop();
         let used = kept.is_some();
         let connection = match kept {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        Ok(Borrowed { connection, used, of: self, _room: room })
+        Ok(Borrowed { connection, used, by, of: self, _room: room })
     }
 
     async fn connect(&self) -> Result<Connection> {

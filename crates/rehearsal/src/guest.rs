@@ -4,11 +4,11 @@ use std::io::Result;
 use std::time::Duration;
 
 use rand::RngExt;
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::answer::{Answer, strange};
-use crate::connections::Connections;
+use crate::connections::{Connections, Whose};
 use crate::plan::{Slot, Waiting, Wish};
 use crate::record::{Outcome, Record, Seating};
 use crate::run::Crowd;
@@ -27,7 +27,7 @@ struct Guest<'a> {
     server: &'a Connections,
     number: u32,
     wish: Wish,
-    chance: StdRng,
+    chance: SmallRng,
     record: Record,
     ticket: Option<Box<str>>,
     /// The token that is inside, where there is a waiting room.
@@ -36,33 +36,36 @@ struct Guest<'a> {
 
 /// A guest's evening, from coming to knowing.
 pub(crate) async fn evening(crowd: &Crowd, number: u32, arrived: Duration) -> Record {
-    let wish = crowd.wish(number);
-    let record = Record {
-        guest: number,
-        slot: u32::try_from(wish.slot).unwrap_or(u32::MAX),
-        party: wish.party,
-        arrived,
-        sent: arrived,
-        placed: None,
-        place: None,
-        outcome: Outcome::Lost,
-        settled: arrived,
-        code: None,
-        seating: None,
-        is_there: None,
-        holds: None,
-    };
-    let server = crowd.server_of(number);
-    let chance = crowd.plan.chance(number.wrapping_add(1 << 31));
-    let mut guest = Guest { crowd, server, number, wish, chance, record, ticket: None, pass: None };
+    let mut guest = Guest::new(crowd, number, arrived);
     crowd.tally.came();
     guest.wait_to_know().await;
     crowd.tally.knows(&guest.record);
-    guest.afterwards().await;
+    Box::pin(guest.afterwards()).await;
     guest.record
 }
 
-impl Guest<'_> {
+impl<'a> Guest<'a> {
+    fn new(crowd: &'a Crowd, number: u32, arrived: Duration) -> Self {
+        let wish = crowd.wish(number);
+        let record = Record {
+            guest: number,
+            slot: u32::try_from(wish.slot).unwrap_or(u32::MAX),
+            party: wish.party,
+            arrived,
+            sent: arrived,
+            placed: None,
+            place: None,
+            outcome: Outcome::Lost,
+            settled: arrived,
+            code: None,
+            seating: None,
+            is_there: None,
+            holds: None,
+        };
+        let (server, chance) = (crowd.server_of(number), crowd.plan.chance(number.wrapping_add(1 << 31)));
+        Self { crowd, server, number, wish, chance, record, ticket: None, pass: None }
+    }
+
     /// Until there is an answer, or no patience.
     async fn wait_to_know(&mut self) {
         let patience = self.crowd.plan.patience;
@@ -73,7 +76,7 @@ impl Guest<'_> {
         match answer {
             Ok(answer) => self.settle(answer),
             Err(_) if self.wish.closes_page_after.is_some() => self.end(Outcome::Abandoned),
-            Err(_) => self.leave().await,
+            Err(_) => Box::pin(self.leave()).await,
         }
     }
 
@@ -135,9 +138,12 @@ impl Guest<'_> {
     async fn book(&mut self) -> Answer {
         let mut forgotten = 0;
         loop {
+            // What waits for long is small; the rest is on the heap while it lasts.
             let answer = match self.ticket.clone() {
-                None => self.ask().await,
-                Some(ticket) => self.follow(&format!("/api/tickets/{ticket}"), Answer::of_ticket).await,
+                None => Box::pin(self.ask()).await,
+                Some(ticket) => {
+                    Box::pin(self.follow(&format!("/api/tickets/{ticket}"), Answer::of_ticket)).await
+                }
             };
             match answer {
                 Ok(Answer::InLine(ticket, place)) => {
@@ -145,7 +151,7 @@ impl Guest<'_> {
                     self.ticket = Some(ticket);
                 }
                 Ok(Answer::RoomFirst) if self.pass.is_none() => {
-                    if let Some(answer) = self.enter_room().await {
+                    if let Some(answer) = Box::pin(self.enter_room()).await {
                         return answer;
                     }
                 }
@@ -169,6 +175,16 @@ impl Guest<'_> {
     }
 
     async fn ask(&mut self) -> Result<Answer> {
+        let borrowed = self.server.borrow(Whose::New).await?;
+        if self.record.sent == self.record.arrived {
+            self.record.sent = self.crowd.now().max(self.record.arrived + Duration::from_nanos(1));
+        }
+        let request = self.wish();
+        Box::pin(self.crowd.call_on(self.server, borrowed, request, Answer::to_wish)).await
+    }
+
+    /// The wish as it is sent; written only then, so that whoever waits for a connection takes no room for it.
+    fn wish(&self) -> String {
         let Slot { date, time } = self.crowd.slot(self.wish.slot);
         let (venue, party) = (&self.crowd.plan.venue, self.wish.party);
         let body = format!(
@@ -178,13 +194,7 @@ impl Guest<'_> {
         if self.crowd.plan.keys {
             headers += &format!("idempotency-key: rehearsal-{}-{}\r\n", self.crowd.plan.seed, self.number);
         }
-        let request = self.request("POST", "/api/reservations", &headers, &body);
-        let first = self.record.sent == self.record.arrived;
-        let borrowed = self.server.borrow().await?;
-        if first {
-            self.record.sent = self.crowd.now().max(self.record.arrived + Duration::from_nanos(1));
-        }
-        self.crowd.call_on(self.server, borrowed, request, Answer::to_wish).await
+        self.request("POST", "/api/reservations", &headers, &body)
     }
 
     /// Waits for an answer about something by listening, where a connection is free for that, or asks for it.
@@ -285,8 +295,8 @@ impl Guest<'_> {
     }
 
     async fn call<T>(&self, request: String, read: fn(u16, Option<u64>, &[u8]) -> T) -> Result<T> {
-        let borrowed = self.server.borrow().await?;
-        self.crowd.call_on(self.server, borrowed, request, read).await
+        let borrowed = self.server.borrow(Whose::Known).await?;
+        Box::pin(self.crowd.call_on(self.server, borrowed, request, read)).await
     }
 
     fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
@@ -372,7 +382,7 @@ impl Crowd {
     ) -> Result<T> {
         let until = Instant::now() + CALL + Duration::from_secs(self.plan.wait_in_call.into());
         loop {
-            let used = borrowed.used;
+            let (used, borrowed_by) = (borrowed.used, borrowed.by);
             let called = timeout_at(until, async {
                 let head = borrowed.connection.send(request.as_bytes()).await?;
                 let body = borrowed.connection.body(head).await?;
@@ -385,11 +395,49 @@ impl Crowd {
                 }
                 Ok(Err(_)) if used => {
                     drop(borrowed);
-                    borrowed = timeout(CALL, server.borrow()).await??;
+                    borrowed = timeout(CALL, server.borrow(borrowed_by)).await??;
                 }
                 Ok(Err(error)) => return Err(error),
                 Err(late) => return Err(late.into()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Plan, Popularity};
+    use crate::{Arrivals, Tally};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_guest_is_small() {
+        let plan = Plan {
+            servers: vec!["http://127.0.0.1:1".parse().unwrap()],
+            venue: "1".into(),
+            slots: vec!["2026-12-24 12:00".parse().unwrap()],
+            popularity: Popularity::Even,
+            arrivals: Arrivals::AllAtOnce,
+            guests: 1,
+            party: 1..=1,
+            patience: CALL,
+            abandon: 0.0,
+            pay: 0.0,
+            cancel: 0.0,
+            waiting: Waiting::Poll,
+            wait_in_call: 2,
+            keys: true,
+            look_after: true,
+            connections: 1,
+            seed: 1,
+        };
+        let crowd = Crowd::gather(plan, Arc::new(|_| String::new()), Arc::new(Tally::default())).unwrap();
+        let whole = size_of_val(&evening(&crowd, 0, Duration::ZERO));
+        let mut guest = Guest::new(&crowd, 0, Duration::ZERO);
+        let book = size_of_val(&guest.book());
+        let ask = size_of_val(&guest.ask());
+        // 4 KiB are promised; a task and what it waits with take some of that too.
+        assert!(whole + book + ask <= 2_048, "{whole} + {book} + {ask}");
     }
 }

@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::{Address, Arrivals};
@@ -119,8 +119,8 @@ impl Plan {
     }
 
     /// This guest's own chance.
-    pub(crate) fn chance(&self, guest: u32) -> StdRng {
-        StdRng::seed_from_u64(self.seed ^ (u64::from(guest) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    pub(crate) fn chance(&self, guest: u32) -> SmallRng {
+        SmallRng::seed_from_u64(self.seed ^ (u64::from(guest) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 }
 

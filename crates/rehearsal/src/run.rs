@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::arrivals::Arrivals;
-use crate::connections::{Connections, trust};
+use crate::connections::{Connections, Whose, trust};
 use crate::guest::{evening, request};
 use crate::plan::{Plan, Slot, Wish};
 use crate::record::{Outcome, Record, Seating};
@@ -96,7 +96,7 @@ pub(crate) struct Before {
 }
 
 impl Crowd {
-    fn gather(mut plan: Plan, tokens: Tokens, tally: Arc<Tally>) -> Result<Self, Failed> {
+    pub fn gather(mut plan: Plan, tokens: Tokens, tally: Arc<Tally>) -> Result<Self, Failed> {
         let mut slots = plan.slots.clone();
         if let Arrivals::Replay(arrivals) = &plan.arrivals {
             plan.guests = u32::try_from(arrivals.len()).unwrap_or(u32::MAX);
@@ -218,7 +218,7 @@ impl Crowd {
         let token = guest.map(|guest| self.token(guest));
         let text = request(&server.address.to_string(), token.as_deref(), "GET", path, "", "");
         let unreachable = |error| Failed::Unreachable(server.address.to_string(), error);
-        let borrowed = server.borrow().await.map_err(unreachable)?;
+        let borrowed = server.borrow(Whose::Known).await.map_err(unreachable)?;
         let read = |status, _, body: &[u8]| (status, body.to_vec());
         let (status, body) = self.call_on(server, borrowed, text, read).await.map_err(unreachable)?;
         let strange = || {

@@ -55,7 +55,7 @@ pub(super) struct Rehearse {
     #[arg(long, value_name = "HOW", default_value = "listen", value_parser = waiting)]
     wait: Waiting,
     /// Connections at the same time
-    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(2..=60_000))]
     connections: u32,
     /// Access tokens of the guests, one a line, as `maitred token` prints them; otherwise they are made with the server's
     /// key, which is beside its database
