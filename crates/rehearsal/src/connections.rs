@@ -136,7 +136,7 @@ impl Connections {
         let used = kept.is_some();
         let connection = match kept {
             Some(connection) => connection,
-            None => self.connect().await?,
+            None => Box::pin(self.connect()).await?,
         };
         Ok(Borrowed { connection, used, by, of: self, _room: room })
     }
