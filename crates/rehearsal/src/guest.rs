@@ -14,7 +14,7 @@ use crate::record::{Outcome, Record, Seating};
 use crate::run::Crowd;
 use crate::said::Said;
 
-/// A call that takes longer than the server was allowed to wait, and this, is given up.
+/// A call that takes longer is given up, unless the guest has more patience.
 const CALL: Duration = Duration::from_secs(30);
 /// Between two questions, in milliseconds: as a browser does it (A10).
 const PAUSE: std::ops::Range<u64> = 2_000..4_000;
@@ -380,7 +380,8 @@ impl Crowd {
         request: String,
         read: fn(u16, Option<u64>, &[u8]) -> T,
     ) -> Result<T> {
-        let until = Instant::now() + CALL + Duration::from_secs(self.plan.wait_in_call.into());
+        // Whoever has more patience than that waits longer for an answer too.
+        let until = Instant::now() + CALL.max(self.plan.patience);
         loop {
             let (used, borrowed_by) = (borrowed.used, borrowed.by);
             let called = timeout_at(until, async {
