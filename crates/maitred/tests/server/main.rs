@@ -26,6 +26,7 @@ mod process;
 mod processes;
 mod queue_tokens;
 mod races;
+mod rehearsals;
 mod rooms;
 mod rush;
 mod seats;

@@ -558,6 +558,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/venues/{id}/rehearsal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the rehearsal goes, or went; on a demo server only. */
+        get: operations["rehearsal"];
+        put?: never;
+        /** Send synthetic guests at a venue; on a demo server only. They book for real. */
+        post: operations["rehearse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/venues/{id}/reservations": {
         parameters: {
             query?: never;
@@ -1349,6 +1367,65 @@ export interface components {
         /** @description A code that somebody brings. */
         Redemption: {
             code: string;
+        };
+        /** @description A rehearsal, while it goes on and afterwards. */
+        Rehearsal: {
+            /** Format: int32 */
+            arrived: number;
+            /** Format: date */
+            date?: string | null;
+            /** @description Why it failed. */
+            detail?: string | null;
+            /** Format: int32 */
+            errors: number;
+            /** @description Whether everybody was treated right, once it is over. */
+            exact?: boolean | null;
+            /** Format: int32 */
+            gaveUp: number;
+            /** Format: int32 */
+            guests: number;
+            /**
+             * Format: double
+             * @description Milliseconds from coming to knowing.
+             */
+            p50: number;
+            /** Format: double */
+            p99: number;
+            /**
+             * Format: double
+             * @description Answers a second, lately.
+             */
+            pace: number;
+            /** Format: int32 */
+            refused: number;
+            /** Format: int32 */
+            seated: number;
+            /**
+             * Format: double
+             * @description Seconds until everybody knew, once it is over.
+             */
+            seconds?: number | null;
+            /** @description `ready` where there was none yet, `running`, `over`, or `failed`. */
+            state: string;
+            /** @example 12:00 */
+            time?: string | null;
+            /** Format: int32 */
+            waiting: number;
+        };
+        /** @description Guests to send. */
+        RehearsalRequest: {
+            /**
+             * @description For which slot; the first that is wholly free if absent.
+             * @example 2026-12-24
+             */
+            date?: string | null;
+            /**
+             * Format: int32
+             * @description How many: between 1 and 1,000, which is also what is sent if absent.
+             */
+            guests?: number | null;
+            /** @example 12:00 */
+            time?: string | null;
         };
         /** @description A reservation. */
         Reservation: {
@@ -3195,6 +3272,100 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rehearsal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rehearsal"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rehearse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RehearsalRequest"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rehearsal"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
