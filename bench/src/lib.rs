@@ -2,10 +2,12 @@
 
 pub mod contest;
 pub mod load;
+pub mod locks;
 pub mod machine;
 pub mod raw;
 pub mod rows;
 pub mod served;
+pub mod spring;
 
 /// A measurement that cannot be made says why.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
