@@ -1,19 +1,24 @@
 //! Around every request: an id, a line in the log, the figures, and problems written out in the reader's language.
 
 use std::any::Any;
-use std::time::Instant;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{HeaderMap, StatusCode};
+use hyper::{HeaderMap, Method, StatusCode};
 use tracing::Instrument;
 
 use super::language::Language;
 use super::problem::Problem;
 
+/// The methods that figures are kept of by name.
+const KNOWN: [Method; 7] =
+    [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::HEAD, Method::OPTIONS];
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps a request.
@@ -24,7 +29,8 @@ pub async fn observe(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("none", |path| path.as_str());
-    let span = tracing::info_span!("request", id = ?id, %method, route);
+    // Wanted while something is looked into; made for every request it would cost as much as reading one.
+    let span = tracing::debug_span!("request", ?id, %method, route);
 
     let mut response = next.run(request).instrument(span.clone()).await;
     let problem = response.extensions_mut().remove::<Problem>();
@@ -33,22 +39,53 @@ pub async fn observe(request: Request, next: Next) -> Response {
     if let Some(problem) = problem.or_else(missing) {
         write_out(&mut response, &problem, language);
     }
-    response.headers_mut().insert(REQUEST_ID, id);
 
     let (status, took) = (response.status(), started.elapsed());
     if status.is_server_error() {
-        tracing::warn!(parent: &span, status = status.as_u16(), ?took, "answered");
+        tracing::warn!(parent: &span, ?id, %method, route, status = status.as_u16(), ?took, "answered");
     } else {
         tracing::debug!(parent: &span, status = status.as_u16(), ?took, "answered");
     }
-    let labels = [
-        ("route", route.to_owned()),
-        ("method", method.to_string()),
-        ("status", status.as_u16().to_string()),
-    ];
-    metrics::counter!("maitred_http_requests_total", &labels).increment(1);
-    metrics::histogram!("maitred_http_seconds", "route" => route.to_owned()).record(took);
+    response.headers_mut().insert(REQUEST_ID, id);
+    count(route, &method, status, took);
     response
+}
+
+/// The figures of one route, kept at hand: finding them by their names costs more than counting.
+struct Figures {
+    requests: Vec<(Method, StatusCode, metrics::Counter)>,
+    seconds: metrics::Histogram,
+}
+
+thread_local! {
+    static FIGURES: RefCell<HashMap<Box<str>, Figures>> = RefCell::default();
+}
+
+fn count(route: &str, method: &Method, status: StatusCode, took: Duration) {
+    FIGURES.with_borrow_mut(|figures| {
+        if !figures.contains_key(route) {
+            let seconds = metrics::histogram!("maitred_http_seconds", "route" => route.to_owned());
+            figures.insert(route.into(), Figures { requests: Vec::new(), seconds });
+        }
+        let Some(figures) = figures.get_mut(route) else { return };
+        figures.seconds.record(took);
+        let known = figures.requests.iter().find(|(m, s, _)| m == method && *s == status);
+        if let Some((.., requests)) = known {
+            return requests.increment(1);
+        }
+        // Anybody can invent a method.
+        let named = if KNOWN.contains(method) { method.as_str() } else { "other" };
+        let labels = [
+            ("route", route.to_owned()),
+            ("method", named.to_owned()),
+            ("status", status.as_u16().to_string()),
+        ];
+        let requests = metrics::counter!("maitred_http_requests_total", &labels);
+        requests.increment(1);
+        if KNOWN.contains(method) {
+            figures.requests.push((method.clone(), status, requests));
+        }
+    });
 }
 
 fn write_out(response: &mut Response, problem: &Problem, language: Language) {
