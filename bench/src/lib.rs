@@ -1,9 +1,11 @@
 //! What the measurements share: the rows they write, the load they send, the figures they read.
 
+pub mod constant;
 pub mod contest;
 pub mod load;
 pub mod machine;
 pub mod raw;
+pub mod row_lock;
 pub mod rows;
 pub mod served;
 

@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use axum::Router;
+use axum::serve::ListenerExt;
 use booking::{PersonId, SlotId, VenueId};
 use jiff::{SignedDuration, Timestamp};
 use maitred::server::Server;
 use maitred::signing::{Claims, Signer};
+use tokio::net::TcpListener;
 
 use crate::Result;
 use crate::rows::scattered;
@@ -49,8 +52,27 @@ impl Served {
 /// Says where the server listens, and serves until whoever started this program closes the pipe, or kills it.
 pub async fn serve(server: Server) -> Result<()> {
     println!("{}", server.address());
-    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
+    told_to_end().await?;
     server.stop().await;
+    Ok(())
+}
+
+/// The same for a server that is not maitred.
+pub async fn serve_router(router: Router) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    let listener = listener.tap_io(|stream| {
+        // Without it an answer may wait for the acknowledgement of the one before.
+        let _ = stream.set_nodelay(true);
+    });
+    tokio::select! {
+        served = axum::serve(listener, router).into_future() => Ok(served?),
+        told = told_to_end() => told,
+    }
+}
+
+async fn told_to_end() -> Result<()> {
+    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
     Ok(())
 }
 
