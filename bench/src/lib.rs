@@ -2,12 +2,18 @@
 
 pub mod constant;
 pub mod contest;
+pub mod desk;
+pub mod in_line;
+pub mod limits;
 pub mod load;
 pub mod machine;
+pub mod plot;
 pub mod raw;
+pub mod results;
 pub mod row_lock;
 pub mod rows;
 pub mod served;
+pub mod world;
 
 /// A measurement that cannot be made says why.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

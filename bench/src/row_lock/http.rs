@@ -38,7 +38,8 @@ impl<S: Sync> FromRequestParts<S> for Guest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let token = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let token =
+            parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let token = token.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated"))?;
         let mut hasher = DefaultHasher::new();
         token.hash(&mut hasher);

@@ -19,8 +19,9 @@ mod http;
 mod sql;
 mod wide;
 
+use std::collections::HashSet;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use tokio_postgres::NoTls;
@@ -68,6 +69,8 @@ struct Desk {
     pool: Pool,
     capacity: i64,
     tally: Tally,
+    /// Slots that are known to have a row.
+    slots: Mutex<HashSet<i64>>,
 }
 
 /// Serves a database that has the store's schema, until whoever started this program closes the pipe, or kills it.
@@ -81,6 +84,6 @@ pub async fn serve(database: &str, tally: Tally, capacity: u32, connections: usi
         let kept = "ALTER TABLE slot ADD COLUMN IF NOT EXISTS taken bigint NOT NULL DEFAULT 0";
         pool.get().await?.batch_execute(kept).await?;
     }
-    let desk = Arc::new(Desk { pool, capacity: i64::from(capacity), tally });
+    let desk = Arc::new(Desk { pool, capacity: i64::from(capacity), tally, slots: Mutex::default() });
     served::serve_router(http::router(desk)).await
 }

@@ -89,14 +89,6 @@ pub(super) enum Booked {
     Already,
 }
 
-/// What came of a transaction.
-struct Exchanged {
-    /// Whether there was a row to lock.
-    locked: bool,
-    /// What the last statement said.
-    done: std::result::Result<Vec<Row>, Error>,
-}
-
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Desk {
@@ -108,12 +100,8 @@ impl Desk {
         let (wide, guest) = (Wide(id.0), Wide(person.0));
         let book = if self.tally == Tally::Sum { BOOK_BY_SUM } else { BOOK_BY_COUNT };
         let values: Values<'_> = &[&slot, &party, &self.capacity, &wide, &guest, &price, &ends, &at];
-        let mut exchanged = self.exchange((LOCK, &[&slot]), None, (book, values)).await?;
-        if !exchanged.locked {
-            self.ask(CREATE, &[&slot]).await?;
-            exchanged = self.exchange((LOCK, &[&slot]), None, (book, values)).await?;
-        }
-        let rows = match exchanged.done {
+        self.ensure(slot).await?;
+        let rows = match self.exchange((LOCK, &[&slot]), None, (book, values)).await? {
             Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(Booked::Already),
             done => done?,
         };
@@ -125,11 +113,21 @@ impl Desk {
         Ok(Booked::Full { remaining: self.capacity - row.try_get::<_, i64>(0)? })
     }
 
+    /// Makes a slot's row before the first transaction that locks it: a lock on nothing protects nothing.
+    async fn ensure(&self, slot: i64) -> Result<()> {
+        let known = || self.slots.lock().map_err(|_| "somebody panicked");
+        if !known()?.contains(&slot) {
+            self.ask(CREATE, &[&slot]).await?;
+            known()?.insert(slot);
+        }
+        Ok(())
+    }
+
     /// Pays a hold out of the wallet; the slot and the party, unless it cannot be paid.
     pub(super) async fn pay(&self, person: PersonId, id: ReservationId) -> Result<Option<(SlotId, i64)>> {
         let (wide, guest, at) = (Wide(id.0), Wide(person.0), Timestamp::now().as_millisecond());
         let done = self.exchange((LOCK_SLOT_OF, &[&wide]), None, (PAY, &[&wide, &guest, &at])).await?;
-        of_slot(&done.done?)
+        of_slot(&done?)
     }
 
     /// Gives a place up; the slot and the party, unless there is no such place.
@@ -138,7 +136,7 @@ impl Desk {
         let values: Values<'_> = &[&wide, &guest, &at];
         let uncount = (self.tally == Tally::Kept).then_some((UNCOUNT, &values[..2]));
         let done = self.exchange((LOCK_SLOT_OF, &[&wide]), uncount, (CANCEL, values)).await?;
-        of_slot(&done.done?)
+        of_slot(&done?)
     }
 
     /// Puts points into a wallet; the entry and the balance.
@@ -167,14 +165,14 @@ impl Desk {
         Ok(client.query(&statement, values).await?)
     }
 
-    /// BEGIN, the lock, what is done under it, and COMMIT, in one exchange. Once a statement fails, PostgreSQL refuses
-    /// the rest and takes the COMMIT for a ROLLBACK.
+    /// BEGIN, the lock, what is done under it, and COMMIT, in one exchange; what the last statement said. Once one
+    /// fails, PostgreSQL refuses the rest and takes the COMMIT for a ROLLBACK.
     async fn exchange(
         &self,
         lock: (&str, Values<'_>),
         between: Option<(&str, Values<'_>)>,
         act: (&str, Values<'_>),
-    ) -> Result<Exchanged> {
+    ) -> Result<std::result::Result<Vec<Row>, Error>> {
         let client = self.pool.get().await?;
         let first = client.prepare_cached(lock.0).await?;
         let second = match between {
@@ -197,9 +195,7 @@ impl Desk {
             client.query(&third, act.1),
             client.batch_execute("COMMIT"),
         );
-        let found = locked.as_ref().is_ok_and(|rows| !rows.is_empty());
-        let done = begun.and(locked).and(cleared).and(done).and_then(|rows| ended.map(|()| rows));
-        Ok(Exchanged { locked: found, done })
+        Ok(begun.and(locked).and(cleared).and(done).and_then(|rows| ended.map(|()| rows)))
     }
 }
 
