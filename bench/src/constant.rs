@@ -19,7 +19,8 @@ const HEADERS: [(HeaderName, &str); 2] =
 /// Serves until whoever started this program closes the pipe, or kills it.
 pub async fn serve() -> Result<()> {
     let book = post(|_: Bytes| async { (StatusCode::CREATED, HEADERS, ANSWER) });
-    let router =
-        Router::new().route("/api/reservations", book).route("/health/ready", get(|| async { StatusCode::OK }));
+    let router = Router::new()
+        .route("/api/reservations", book)
+        .route("/health/ready", get(|| async { StatusCode::OK }));
     served::serve_router(router).await
 }
