@@ -1,5 +1,6 @@
 //! The part of maitred's HTTP contract that the race uses, over the row lock.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -22,10 +23,11 @@ use crate::rows::scattered;
 /// The routes.
 pub(super) fn router(desk: Arc<Desk>) -> Router {
     Router::new()
-        .route("/api/reservations", post(book))
+        .route("/api/reservations", post(book).get(own))
         .route("/api/reservations/{id}/payment", post(pay))
         .route("/api/reservations/{id}/cancel", post(cancel))
         .route("/api/wallet/charges", post(charge))
+        .route("/api/venues/{id}", get(venue))
         .route("/api/venues/{id}/availability", get(availability))
         .route("/health/ready", get(ready))
         .with_state(desk)
@@ -158,7 +160,12 @@ struct Day {
     date: Date,
 }
 
-/// The slots of the day that anybody has booked: this server knows of no others.
+/// Every venue is like every other.
+async fn venue(Path(id): Path<VenueId>) -> Json<Value> {
+    Json(json!({ "id": id, "name": "Row lock", "inventory": "places" }))
+}
+
+/// Every half hour of the day.
 async fn availability(
     State(desk): State<Arc<Desk>>,
     Path(venue): Path<VenueId>,
@@ -166,9 +173,24 @@ async fn availability(
 ) -> Result<Json<Value>, Problem> {
     let day = SlotId::day_range(venue, date);
     let day = day.ok_or_else(|| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-request"))?;
-    let items = desk.taken(day).await?.into_iter().map(|(slot, people)| {
-        let time = slot.time().strftime("%H:%M").to_string();
-        json!({ "time": time, "capacity": desk.capacity, "remaining": desk.capacity - people })
+    let taken: HashMap<_, _> = desk.taken(day).await?.into_iter().collect();
+    let times = (0..24).flat_map(|hour| [0, 30].map(|minute| jiff::civil::time(hour, minute, 0, 0)));
+    let items = times.map(|time| {
+        let slot = SlotId::new(venue, date, time);
+        let people = slot.and_then(|slot| taken.get(&slot)).unwrap_or(&0);
+        let (time, remaining) = (time.strftime("%H:%M").to_string(), desk.capacity - people);
+        json!({ "time": time, "capacity": desk.capacity, "remaining": remaining, "waitingCount": 0 })
+    });
+    Ok(Json(json!({ "items": items.collect::<Vec<_>>(), "next": null })))
+}
+
+/// What somebody has.
+async fn own(State(desk): State<Arc<Desk>>, Guest(person): Guest) -> Result<Json<Value>, Problem> {
+    let items = desk.of(person).await?.into_iter().map(|owned| {
+        let Json(mut item) = described(owned.id, &owned.status, owned.slot, owned.party);
+        item["createdAt"] = owned.created_at.to_string().into();
+        item["expiresAt"] = owned.expires_at.to_string().into();
+        item
     });
     Ok(Json(json!({ "items": items.collect::<Vec<_>>(), "next": null })))
 }

@@ -75,6 +75,19 @@ const TAKEN: &str = "SELECT slot_id, sum(party)::bigint FROM reservation WHERE s
      AND status IN ('TEMPORARY', 'CONFIRMED', 'PREPAY_CONFIRM', 'REFUND_PENDING') \
      AND (status <> 'TEMPORARY' OR expires_at > $3) GROUP BY slot_id";
 
+const OF_PERSON: &str = "SELECT id, slot_id, status, party, created_at, expires_at FROM reservation WHERE person = $1 \
+     ORDER BY created_at DESC LIMIT 50";
+
+/// A reservation, as its guest finds it.
+pub(super) struct Owned {
+    pub id: ReservationId,
+    pub slot: SlotId,
+    pub status: String,
+    pub party: i64,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
 /// A hold that was just made.
 pub(super) struct Held {
     pub id: ReservationId,
@@ -152,6 +165,22 @@ impl Desk {
         let at = Timestamp::now().as_millisecond();
         let rows = self.ask(TAKEN, &[&first.to_i64(), &last.to_i64(), &at]).await?;
         rows.iter().map(|row| Ok((SlotId::from_i64(row.try_get(0)?), row.try_get(1)?))).collect()
+    }
+
+    /// What somebody has.
+    pub(super) async fn of(&self, person: PersonId) -> Result<Vec<Owned>> {
+        let rows = self.ask(OF_PERSON, &[&Wide(person.0)]).await?;
+        let read = |row: &Row| {
+            Ok(Owned {
+                id: ReservationId(row.try_get::<_, Wide>(0)?.0),
+                slot: SlotId::from_i64(row.try_get(1)?),
+                status: row.try_get(2)?,
+                party: row.try_get(3)?,
+                created_at: Timestamp::from_millisecond(row.try_get(4)?)?,
+                expires_at: Timestamp::from_millisecond(row.try_get(5)?)?,
+            })
+        };
+        rows.iter().map(read).collect()
     }
 
     /// Whether the database answers.
