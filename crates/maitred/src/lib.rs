@@ -27,5 +27,6 @@ pub mod seating;
 pub mod server;
 pub mod signing;
 pub mod sweeps;
+pub mod synthetic;
 pub mod venues;
 pub mod wallets;

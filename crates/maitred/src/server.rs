@@ -153,6 +153,7 @@ impl Server {
             token_lifetime: config.token_lifetime(),
             coordination,
             boards: http::Boards::default(),
+            rehearsals: http::Rehearsals::default(),
             metrics,
             stopping: stopping.clone(),
         });
@@ -192,6 +193,7 @@ impl Server {
     /// Takes nobody in any more, decides and answers who is there, and ends every task.
     pub async fn stop(self) {
         self.stopping.cancel();
+        self.app.rehearsals.close().await;
         tokio::join!(
             self.app.desk.close(LAST_DECISIONS),
             self.app.wallets.close(LAST_DECISIONS),

@@ -2,6 +2,7 @@
 
 mod audit;
 mod keys;
+mod rehearse;
 mod serve;
 mod token;
 
@@ -45,6 +46,18 @@ enum Command {
         after_help = "Example:\n  maitred audit --data ./data\n  maitred audit --data ./restored --json > report.json"
     )]
     Audit(audit::Audit),
+    /// Send synthetic guests at a running server, and say whether everybody was treated right.
+    #[command(
+        long_about = "Send synthetic guests at a running server, and say whether everybody was treated right.\n\n\
+                      Guests come when the plan says, whether or not the server keeps up; each has an account of its own, \
+                      presses the button, waits in line as a browser does, and some pay. They book for real: rehearse \
+                      against slots that nobody else uses. Exits with 1 if a place was sold twice, anybody overtaken, or \
+                      an answer lost.",
+        after_help = "Example:\n  maitred rehearse http://127.0.0.1:8080 --venue 1 --slot \"2026-12-24 12:00\" --guests 10000\n  \
+                      maitred rehearse http://10.0.0.1:8080 http://10.0.0.2:8080 --venue 1 --slot \"2026-12-24 12:00\" \\\n      \
+                      --arrive \"poisson 500/s\" --party 1-6 --abandon 10% --pay 60% --tokens tokens.txt --report out.html"
+    )]
+    Rehearse(rehearse::Rehearse),
     /// Replace the key that signs tokens.
     #[command(after_help = "Example:\n  maitred keys rotate --data ./data")]
     Keys(keys::Keys),
@@ -73,6 +86,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Config(flags) => print(&Config::load(&flags)?.shown())?,
         Command::Migrate(flags) => migrate(&Config::load(&flags)?)?,
         Command::Audit(audit) => return audit.run(),
+        Command::Rehearse(rehearse) => return rehearse.run(),
         Command::Keys(keys) => keys.run()?,
         Command::Openapi => print(&http::openapi())?,
     }

@@ -37,6 +37,9 @@ impl Serve {
         }
         let server = Server::start(config, store, clock).await?;
         let address = server.address();
+        if self.demo {
+            server.app().rehearsals.allow(address);
+        }
         super::print(&format!("maitred serves on http://{address} (API: http://{address}/docs)\n"))?;
         tokio::select! {
             _ = terminate.recv() => tracing::info!("SIGTERM: deciding who is in line, then stopping"),

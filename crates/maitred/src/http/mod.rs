@@ -15,6 +15,7 @@ mod openings;
 mod payments;
 mod problem;
 mod queue_tokens;
+mod rehearsals;
 mod reservations;
 mod server;
 mod staff;
@@ -52,6 +53,7 @@ use docs::Bearer;
 use problem::{Code, Problem};
 
 pub use board::Boards;
+pub use rehearsals::Rehearsals;
 pub use server::{Limits, serve};
 
 /// What handlers work with.
@@ -84,6 +86,8 @@ pub struct App {
     pub coordination: fairlane::Client,
     /// Boards as they were a moment ago.
     pub boards: board::Boards,
+    /// Crowds at the press of a button, on a demo server.
+    pub rehearsals: Rehearsals,
     /// What has been measured.
     pub metrics: PrometheusHandle,
     /// Ends streams that would otherwise never end.
@@ -153,6 +157,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tickets::events))
         .routes(routes!(moves::offer))
         .routes(routes!(moves::redeem))
+        .routes(routes!(rehearsals::look, rehearsals::start))
         .routes(routes!(board::one))
         .routes(routes!(board::events))
         .routes(routes!(board::all))

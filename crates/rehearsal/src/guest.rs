@@ -1,0 +1,444 @@
+//! One guest: comes, presses the button, waits, and perhaps pays. A guest who waits holds nothing but a ticket.
+
+use std::io::Result;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::answer::{Answer, strange};
+use crate::connections::{Connections, Whose};
+use crate::plan::{Slot, Waiting, Wish};
+use crate::record::{Outcome, Record, Seating};
+use crate::run::Crowd;
+use crate::said::Said;
+
+/// A call that takes longer is given up, unless the guest has more patience.
+const CALL: Duration = Duration::from_secs(30);
+/// Between two questions, in milliseconds: as a browser does it (A10).
+const PAUSE: std::ops::Range<u64> = 2_000..4_000;
+/// How often a wish is sent again after the server forgot its ticket.
+const FORGOTTEN: u32 = 3;
+
+/// One guest, and where it stands.
+struct Guest<'a> {
+    crowd: &'a Crowd,
+    server: &'a Connections,
+    number: u32,
+    wish: Wish,
+    chance: SmallRng,
+    record: Record,
+    ticket: Option<Box<str>>,
+    /// The token that is inside, where there is a waiting room.
+    pass: Option<Box<str>>,
+}
+
+/// A guest's evening, from coming to knowing.
+pub(crate) async fn evening(crowd: &Crowd, number: u32, arrived: Duration) -> Record {
+    let mut guest = Guest::new(crowd, number, arrived);
+    crowd.tally.came();
+    guest.wait_to_know().await;
+    crowd.tally.knows(&guest.record);
+    Box::pin(guest.afterwards()).await;
+    guest.record
+}
+
+impl<'a> Guest<'a> {
+    fn new(crowd: &'a Crowd, number: u32, arrived: Duration) -> Self {
+        let wish = crowd.wish(number);
+        let record = Record {
+            guest: number,
+            slot: u32::try_from(wish.slot).unwrap_or(u32::MAX),
+            party: wish.party,
+            arrived,
+            sent: arrived,
+            placed: None,
+            place: None,
+            outcome: Outcome::Lost,
+            settled: arrived,
+            code: None,
+            seating: None,
+            is_there: None,
+            holds: None,
+        };
+        let (server, chance) = (crowd.server_of(number), crowd.plan.chance(number.wrapping_add(1 << 31)));
+        Self { crowd, server, number, wish, chance, record, ticket: None, pass: None }
+    }
+
+    /// Until there is an answer, or no patience.
+    async fn wait_to_know(&mut self) {
+        let patience = self.crowd.plan.patience;
+        let stays = self.wish.closes_page_after.unwrap_or(patience).min(patience);
+        let until = self.crowd.start + self.record.arrived + stays;
+        // On the heap, so that a guest is small.
+        let answer = timeout_at(until, Box::pin(self.book())).await;
+        match answer {
+            Ok(answer) => self.settle(answer),
+            Err(_) if self.wish.closes_page_after.is_some() => self.end(Outcome::Abandoned),
+            Err(_) => Box::pin(self.leave()).await,
+        }
+    }
+
+    fn settle(&mut self, answer: Answer) {
+        match answer {
+            Answer::Seated(seating, place) => {
+                self.place(place);
+                self.record.seating = Some(seating);
+                self.end(Outcome::Seated);
+            }
+            Answer::Refused(code, place) => {
+                self.place(place);
+                self.record.code = Some(code);
+                self.end(Outcome::Refused);
+            }
+            Answer::Strange(text) => {
+                self.crowd.note(text.into());
+                self.end(Outcome::Unexplained);
+            }
+            Answer::Left => self.end(Outcome::Left),
+            _ => self.end(Outcome::Lost),
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.record.outcome = outcome;
+        self.record.settled = self.crowd.now();
+    }
+
+    fn place(&mut self, place: Option<(u32, u64)>) {
+        if place.is_some() && self.record.place != place {
+            self.record.place = place;
+            self.record.placed = Some(self.crowd.now());
+        }
+    }
+
+    /// Patience is over. Whoever is being decided at that moment gets to know.
+    async fn leave(&mut self) {
+        let never_sent = self.record.placed.is_none() && self.record.sent == self.record.arrived;
+        let Some(ticket) = self.ticket.clone() else {
+            let told_to_come_back = self.record.code.take().is_some();
+            return self.end(match (never_sent, told_to_come_back) {
+                (true, _) => Outcome::Left,
+                (_, true) => Outcome::TurnedAway,
+                _ => Outcome::Lost,
+            });
+        };
+        let request = self.request("DELETE", &format!("/api/tickets/{ticket}"), "", "");
+        match self.call(request, Answer::of_ticket).await {
+            Ok(answer @ (Answer::Seated(..) | Answer::Refused(..) | Answer::Left | Answer::Strange(_))) => {
+                self.settle(answer);
+            }
+            // A line that cannot be left now: the guest goes all the same, and the place is decided in its turn.
+            _ => self.end(Outcome::Left),
+        }
+    }
+
+    /// Asks until there is an answer.
+    async fn book(&mut self) -> Answer {
+        let mut forgotten = 0;
+        loop {
+            // What waits for long is small; the rest is on the heap while it lasts.
+            let answer = match self.ticket.clone() {
+                None => Box::pin(self.ask()).await,
+                Some(ticket) => {
+                    Box::pin(self.follow(&format!("/api/tickets/{ticket}"), Answer::of_ticket)).await
+                }
+            };
+            match answer {
+                Ok(Answer::InLine(ticket, place)) => {
+                    self.place(place);
+                    self.ticket = Some(ticket);
+                }
+                Ok(Answer::RoomFirst) if self.pass.is_none() => {
+                    if let Some(answer) = Box::pin(self.enter_room()).await {
+                        return answer;
+                    }
+                }
+                Ok(Answer::Forgotten) if forgotten < FORGOTTEN => {
+                    forgotten += 1;
+                    self.ticket = None;
+                }
+                Ok(Answer::Again(after)) => {
+                    // Told to come back: not the same as not being told anything.
+                    self.record.code = Some("come-back");
+                    self.pause(after).await;
+                }
+                Ok(Answer::Waiting) => self.pause(None).await,
+                Ok(Answer::RoomFirst | Answer::Forgotten) => {
+                    return strange(404, b"the server forgot the place again and again");
+                }
+                Ok(answer) => return answer,
+                Err(_) => self.pause(None).await,
+            }
+        }
+    }
+
+    async fn ask(&mut self) -> Result<Answer> {
+        let borrowed = self.server.borrow(Whose::New).await?;
+        if self.record.sent == self.record.arrived {
+            self.record.sent = self.crowd.now().max(self.record.arrived + Duration::from_nanos(1));
+        }
+        let request = self.wish();
+        Box::pin(self.crowd.call_on(self.server, borrowed, request, Answer::to_wish)).await
+    }
+
+    /// The wish as it is sent; written only then, so that whoever waits for a connection takes no room for it.
+    fn wish(&self) -> String {
+        let Slot { date, time } = self.crowd.slot(self.wish.slot);
+        let (venue, party) = (&self.crowd.plan.venue, self.wish.party);
+        let body = format!(
+            r#"{{"venueId":"{venue}","date":"{date}","time":"{time}","partySize":{party},"payment":"deposit"}}"#
+        );
+        let mut headers = format!("prefer: wait={}\r\n", self.crowd.plan.wait_in_call);
+        if self.crowd.plan.keys {
+            headers += &format!("idempotency-key: rehearsal-{}-{}\r\n", self.crowd.plan.seed, self.number);
+        }
+        self.request("POST", "/api/reservations", &headers, &body)
+    }
+
+    /// Waits for an answer about something by listening, where a connection is free for that, or asks for it.
+    async fn follow<T>(&mut self, path: &str, read: fn(u16, Option<u64>, &[u8]) -> T) -> Result<T>
+    where
+        T: Send + IsOver,
+    {
+        if self.crowd.plan.waiting == Waiting::Listen
+            && let Some(borrowed) = self.server.try_borrow().await
+        {
+            let request = self.request("GET", &format!("{path}/events"), "accept: text/event-stream\r\n", "");
+            let mut borrowed = borrowed?;
+            let head = borrowed.connection.send(request.as_bytes()).await?;
+            if head.status == 200 {
+                let mut heard = Vec::new();
+                while let Some(part) = borrowed.connection.chunk().await? {
+                    heard.extend_from_slice(borrowed.connection.text(part));
+                    while let Some(end) = heard.windows(2).position(|pair| pair == b"\n\n") {
+                        let event: Vec<u8> = heard.drain(..end + 2).collect();
+                        let data =
+                            event.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data:"));
+                        let answer = data.map(|data| read(200, None, data));
+                        if let Some(answer) = answer.filter(IsOver::is_over) {
+                            return Ok(answer);
+                        }
+                    }
+                }
+            } else {
+                let answer = read(head.status, head.retry_after, borrowed.connection.body(head).await?);
+                borrowed.give_back();
+                return Ok(answer);
+            }
+        } else {
+            self.pause(None).await;
+        }
+        let request = self.request("GET", path, "", "");
+        self.call(request, read).await
+    }
+
+    /// Gets inside the waiting room; an answer where that is not possible.
+    async fn enter_room(&mut self) -> Option<Answer> {
+        let rooms = format!("/api/venues/{}/queue-tokens", self.crowd.plan.venue);
+        let mut request = self.request("POST", &rooms, "", "{}");
+        loop {
+            match self.call(request, Pass::read).await {
+                Ok(Pass::Inside(token)) => {
+                    self.pass = Some(token);
+                    return None;
+                }
+                Ok(Pass::Over(text)) => return Some(Answer::Strange(text)),
+                Ok(Pass::Waiting) | Err(_) => {}
+            }
+            match self.follow(&format!("{rooms}/current"), Pass::read).await {
+                Ok(Pass::Inside(token)) => {
+                    self.pass = Some(token);
+                    return None;
+                }
+                Ok(Pass::Over(text)) => return Some(Answer::Strange(text)),
+                Ok(Pass::Waiting) => {}
+                Err(_) => self.pause(None).await,
+            }
+            request = self.request("GET", &format!("{rooms}/current"), "", "");
+        }
+    }
+
+    /// What guests do once they know: pay, cancel, go home. It is not waited for by anybody.
+    async fn afterwards(&mut self) {
+        if self.record.outcome == Outcome::Seated
+            && let Some(mut seating) = self.record.seating.take()
+        {
+            // A payment that is lost or refused is no answer to the wish; it shows as unpaid.
+            let _ = self.spend(&mut seating).await;
+            self.record.seating = Some(seating);
+        }
+        if self.pass.is_some() {
+            let path = format!("/api/venues/{}/queue-tokens/current", self.crowd.plan.venue);
+            let request = self.request("DELETE", &path, "", "");
+            let _ = self.call(request, |status, _, _| status).await;
+        }
+    }
+
+    async fn spend(&mut self, seating: &mut Seating) -> Result<()> {
+        let about = format!("/api/reservations/{}", seating.id);
+        if self.wish.pays {
+            let begun = self.crowd.now();
+            let charge = format!(r#"{{"amount":{}}}"#, seating.due.max(1));
+            let request = self.request("POST", "/api/wallet/charges", "", &charge);
+            self.call(request, |status, _, _| status).await?;
+            let request = self.request("POST", &format!("{about}/payment"), "", r#"{"method":"points"}"#);
+            seating.paid = self.call(request, |status, _, _| status).await? == 200;
+            seating.paying = Some(self.crowd.now().saturating_sub(begun));
+        }
+        if self.wish.cancels {
+            let request = self.request("POST", &format!("{about}/cancel"), "", "{}");
+            seating.cancelled = self.call(request, |status, _, _| status).await? == 200;
+        }
+        Ok(())
+    }
+
+    async fn call<T>(&self, request: String, read: fn(u16, Option<u64>, &[u8]) -> T) -> Result<T> {
+        let borrowed = self.server.borrow(Whose::Known).await?;
+        Box::pin(self.crowd.call_on(self.server, borrowed, request, read)).await
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
+        let token = self.crowd.token(self.number);
+        let pass = self.pass.as_ref().map(|pass| format!("queue-token: {pass}\r\n")).unwrap_or_default();
+        request(&self.server.address.to_string(), Some(&token), method, path, &(pass + headers), body)
+    }
+
+    async fn pause(&mut self, seconds: Option<u64>) {
+        let jitter = self.chance.random_range(0.0..1.0);
+        let wait = match seconds {
+            Some(seconds) => Duration::from_secs(seconds.clamp(1, 60)).mul_f64(1.0 + jitter),
+            None => Duration::from_millis(self.chance.random_range(PAUSE)),
+        };
+        sleep(wait).await;
+    }
+}
+
+/// A request, as it travels.
+pub(crate) fn request(
+    host: &str,
+    token: Option<&str>,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> String {
+    let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let content = match body {
+        "" => String::new(),
+        body => format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()),
+    };
+    format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\n{token}{headers}{content}\r\n{body}")
+}
+
+/// Whether an answer is the last one.
+pub(crate) trait IsOver {
+    fn is_over(&self) -> bool;
+}
+
+impl IsOver for Answer {
+    fn is_over(&self) -> bool {
+        !matches!(self, Self::Waiting)
+    }
+}
+
+/// Where somebody stands in a waiting room.
+enum Pass {
+    Inside(Box<str>),
+    Waiting,
+    Over(Box<str>),
+}
+
+impl IsOver for Pass {
+    fn is_over(&self) -> bool {
+        !matches!(self, Self::Waiting)
+    }
+}
+
+impl Pass {
+    fn read(status: u16, _: Option<u64>, body: &[u8]) -> Self {
+        let said = Said::read(body).unwrap_or_default();
+        let over = || match strange(status, body) {
+            Answer::Strange(text) => Self::Over(text),
+            _ => Self::Waiting,
+        };
+        match (status, said.state(), &said.token) {
+            (200 | 201, "inside", Some(token)) => Self::Inside((&**token).into()),
+            (200 | 201, "waiting", _) | (409 | 429 | 503, ..) => Self::Waiting,
+            _ => over(),
+        }
+    }
+}
+
+impl Crowd {
+    /// Sends a request and reads its answer. A kept connection that the server has closed meanwhile is replaced once.
+    pub(crate) async fn call_on<T>(
+        &self,
+        server: &Connections,
+        mut borrowed: crate::connections::Borrowed<'_>,
+        request: String,
+        read: fn(u16, Option<u64>, &[u8]) -> T,
+    ) -> Result<T> {
+        // Whoever has more patience than that waits longer for an answer too.
+        let until = Instant::now() + CALL.max(self.plan.patience);
+        loop {
+            let (used, borrowed_by) = (borrowed.used, borrowed.by);
+            let called = timeout_at(until, async {
+                let head = borrowed.connection.send(request.as_bytes()).await?;
+                let body = borrowed.connection.body(head).await?;
+                Result::Ok(read(head.status, head.retry_after, body))
+            });
+            match called.await {
+                Ok(Ok(answer)) => {
+                    borrowed.give_back();
+                    return Ok(answer);
+                }
+                Ok(Err(_)) if used => {
+                    drop(borrowed);
+                    borrowed = timeout(CALL, server.borrow(borrowed_by)).await??;
+                }
+                Ok(Err(error)) => return Err(error),
+                Err(late) => return Err(late.into()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Plan, Popularity};
+    use crate::{Arrivals, Tally};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_guest_is_small() {
+        let plan = Plan {
+            servers: vec!["http://127.0.0.1:1".parse().unwrap()],
+            venue: "1".into(),
+            slots: vec!["2026-12-24 12:00".parse().unwrap()],
+            popularity: Popularity::Even,
+            arrivals: Arrivals::AllAtOnce,
+            guests: 1,
+            party: 1..=1,
+            patience: CALL,
+            abandon: 0.0,
+            pay: 0.0,
+            cancel: 0.0,
+            waiting: Waiting::Poll,
+            wait_in_call: 2,
+            keys: true,
+            look_after: true,
+            connections: 1,
+            seed: 1,
+        };
+        let crowd = Crowd::gather(plan, Arc::new(|_| String::new()), Arc::new(Tally::default())).unwrap();
+        let whole = size_of_val(&evening(&crowd, 0, Duration::ZERO));
+        let mut guest = Guest::new(&crowd, 0, Duration::ZERO);
+        let book = size_of_val(&guest.book());
+        let ask = size_of_val(&guest.ask());
+        // 4 KiB are promised; a task and what it waits with take some of that too.
+        assert!(whole + book + ask <= 2_048, "{whole} + {book} + {ask}");
+    }
+}
