@@ -6,7 +6,7 @@ NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/
          chromium:chromium /usr/share/fonts/truetype/nanum/*.ttf:fonts-nanum
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: run cluster build web web-test test soak needs needs-sqlite3 format lint docs check faults simulate bench-embedded bench-drivers \
+.PHONY: run cluster build web web-test test soak needs needs-sqlite3 needs-java format lint docs check faults simulate bench-embedded bench-drivers \
         bench-locks bench-cluster bench-concerts bench-postgres clean
 
 run: build
@@ -72,8 +72,10 @@ bench-embedded:
 bench-drivers: needs-sqlite3
 	$(CARGO) run --release --locked -p bench --bin drivers
 
-bench-locks: needs
+# fairlane beside Redis itself, and beside Redisson.
+bench-locks: needs needs-java
 	$(CARGO) run --release --locked -p bench --bin locks
+	$(CARGO) run --release --locked -p bench --bin redisson
 
 bench-cluster: needs
 	$(CARGO) run --release --locked -p bench --bin cluster
@@ -83,6 +85,10 @@ bench-concerts: needs
 
 needs-sqlite3:
 	@./.ci/needs sqlite3:sqlite3
+
+# The peers in Java: only measurements need them.
+needs-java:
+	@./.ci/needs mvn:maven javac:default-jdk-headless
 
 # The server is yours: make bench-postgres URL=postgres://USER@HOST:PORT
 bench-postgres:

@@ -6,6 +6,7 @@ pub mod desk;
 pub mod in_line;
 pub mod limits;
 pub mod load;
+pub mod locks;
 pub mod machine;
 pub mod plot;
 pub mod raw;
@@ -13,6 +14,7 @@ pub mod results;
 pub mod row_lock;
 pub mod rows;
 pub mod served;
+pub mod spring;
 pub mod world;
 
 /// A measurement that cannot be made says why.
