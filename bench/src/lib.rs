@@ -9,6 +9,7 @@ pub mod load;
 pub mod locks;
 pub mod machine;
 pub mod plot;
+pub mod race;
 pub mod raw;
 pub mod results;
 pub mod row_lock;

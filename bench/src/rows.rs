@@ -111,7 +111,7 @@ pub fn settings_for(capacity: u32) -> crate::Result<Settings> {
         kind: Kind::Restaurant,
         inventory: Inventory::Places { capacity },
         time_zone: Zone::named("Asia/Seoul").ok_or("no such zone")?,
-        times: WeekTimes::daily(11, 20),
+        times: WeekTimes::daily(0, 23),
         book_ahead_days: 60,
         shows: vec![],
         requests_per_second: None,

@@ -33,14 +33,23 @@ impl Drop for Served {
 impl Served {
     /// Starts this program with these arguments, which make it [`serve`].
     pub fn start(arguments: &[&str]) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        Self::of(Command::new(std::env::current_exe()?).args(arguments))
+    }
+
+    /// Starts a program that says in its first line where it listens: just so, or in a sentence as maitred does.
+    pub fn of(command: &mut Command) -> Result<Self> {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { address: line.trim().parse()?, process })
+        let said = line.split("http://").nth(1).unwrap_or(&line).split_whitespace().next();
+        match said.and_then(|address| address.parse().ok()) {
+            Some(address) => Ok(Self { process, address }),
+            None => {
+                let _ = process.kill();
+                let _ = process.wait();
+                Err(format!("a server did not start; it said {line:?}").into())
+            }
+        }
     }
 
     /// Its process id.

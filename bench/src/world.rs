@@ -18,6 +18,11 @@ pub const KEY: &str = "bWVhc3VyZS10aGVuLWNsYWltLW1lYXN1cmUtdGhlbi1jbGFpbQ";
 /// A slot of so many places never sells out.
 pub const ENDLESS: u32 = 1_000_000_000;
 
+/// Takes maitred's keys away, a bounded number at a time.
+const NO_LINES: &str = "local cursor = '0' repeat \
+     local found = redis.call('SCAN', cursor, 'MATCH', 'maitred:*', 'COUNT', 1000) cursor = found[1] \
+     for _, key in ipairs(found[2]) do redis.call('UNLINK', key) end until cursor == '0'";
+
 /// The two servers, and what this program runs on.
 pub struct World {
     /// Keeps the truth, with its usual settings.
@@ -40,12 +45,11 @@ impl World {
         })
     }
 
-    /// A new database with one venue of so many places, and an empty Redis; where it is, and a store over it.
+    /// A new database with one venue of so many places, and a Redis without lines; where it is, and a store over it.
     pub fn database(&self, capacity: u32) -> Result<(String, Store)> {
-        let name = format!("bench_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.postgres.execute("postgres", &format!("CREATE DATABASE {name}"))?;
-        self.redis.command(&["FLUSHALL"]);
-        let url = self.postgres.url(&name);
+        let url = self.empty_database()?;
+        // Only the lines: other contenders may be alive, and keep theirs.
+        self.redis.command(&["EVAL", NO_LINES, "0"]);
         let store = self.runtime.block_on(async {
             let store = Store::postgres(&Options::new(&url)?.with_connections(CONNECTIONS)).await?;
             store.add_venue(settings_for(capacity)?, vec![], vec![]).await?;
@@ -54,6 +58,13 @@ impl World {
         // What the last contender left to be written is not the next one's business.
         self.postgres.execute("postgres", "CHECKPOINT")?;
         Ok((url, store))
+    }
+
+    /// A new database without anything in it.
+    pub fn empty_database(&self) -> Result<String> {
+        let name = format!("bench_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.postgres.execute("postgres", &format!("CREATE DATABASE {name}"))?;
+        Ok(self.postgres.url(&name))
     }
 
     /// How often clients have called Redis: everything that matters is a script.

@@ -1,18 +1,17 @@
-//! The race.
+//! The race: maitred beside what people use today. `bench::race` says what is measured; `make bench` runs it.
 
-use bench::load::closed_loop;
-use bench::row_lock::{self, Tally};
-use bench::served::{Served, requests, slot};
-use bench::world::{ENDLESS, KEY, World};
-use bench::{Result, constant, in_line, limits, machine};
-use maitred::signing::Signer;
+use bench::race::{self, Options, PARTS};
+use bench::{Result, constant, row_lock};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const ROUNDS: usize = 3;
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        // As which contenders this program is started by itself.
         ["--serve-row-lock", database, tally, capacity, connections] => runtime()?.block_on(row_lock::serve(
             database,
             tally.parse()?,
@@ -20,16 +19,7 @@ fn main() -> Result<()> {
             connections.parse()?,
         )),
         ["--serve-constant"] => runtime()?.block_on(constant::serve()),
-        ["--only", "in-line"] => {
-            let world = World::start()?;
-            for length in in_line::LENGTHS {
-                println!("{length}: {:.1?}", in_line::cost(&world, length)?);
-            }
-            Ok(())
-        }
-        ["--only", "limits"] => limits(&World::start()?),
-        ["--only", "row-lock"] => row_lock(&World::start()?),
-        _ => Err("usage: race [--only PART]".into()),
+        _ => race::run(options(&arguments)?),
     }
 }
 
@@ -37,37 +27,23 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-fn limits(world: &World) -> Result<()> {
-    println!("redis {:.0}", limits::trivial_scripts(&world.redis, 100_000)?);
-    println!("pgbench 256 {:.0}", limits::batched_inserts(world, 256, 51_200)?);
-    let server = Served::start(&["--serve-constant"])?;
-    for _ in 0..2 {
-        let requests = requests(&Signer::from_text(KEY)?, 100_000, "wait=10")?;
-        let outcome = world.runtime.block_on(closed_loop(&[server.address], 256, requests, 201))?;
-        println!("constant {:.0}", outcome.rate());
-    }
-    Ok(())
-}
-
-fn row_lock(world: &World) -> Result<()> {
-    for tally in [Tally::Sum, Tally::Kept] {
-        for connections in [1_usize, 2, 4, 8, 16, 32, 64] {
-            let (url, store) = world.database(ENDLESS)?;
-            let (capacity, pool) = (ENDLESS.to_string(), connections.to_string());
-            let server = Served::start(&["--serve-row-lock", &url, tally.as_str(), &capacity, &pool])?;
-            let people = 4_000;
-            let requests = requests(&Signer::from_text(KEY)?, people, "wait=10")?;
-            let used = machine::processor_time(server.id())?;
-            let outcome = world.runtime.block_on(closed_loop(&[server.address], 256, requests, 201))?;
-            let used = (machine::processor_time(server.id())? - used).as_secs_f64() * 1e6 / 4e3;
-            let stored = world.runtime.block_on(store.slot(slot()?))?.holders().count();
-            println!(
-                "{} {connections}: {:.0} others {} stored {stored} {used:.0} µs",
-                tally.as_str(),
-                outcome.rate(),
-                outcome.others
-            );
+fn options(arguments: &[String]) -> Result<Options> {
+    let usage = || format!("usage: race [--rounds N] [--quick] [--only {}]…", PARTS.join("|"));
+    let mut options = Options { rounds: ROUNDS, quick: false, only: vec![] };
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--quick" => (options.quick, options.rounds) = (true, 1),
+            "--rounds" => {
+                let rounds = arguments.next().ok_or_else(usage)?;
+                options.rounds = rounds.parse::<usize>()?.max(1);
+            }
+            "--only" => {
+                let part = arguments.next().filter(|part| PARTS.contains(part)).ok_or_else(usage)?;
+                options.only.push(part.into());
+            }
+            _ => return Err(usage().into()),
         }
     }
-    Ok(())
+    Ok(options)
 }

@@ -35,7 +35,7 @@ pub const CONNECTIONS: usize = 16;
 const OPTIONS: &str = "-c enable_seqscan=off";
 
 /// How the places that are taken are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tally {
     /// Summed up in each transaction.
     Sum,
