@@ -14,7 +14,7 @@ use crate::world::ENDLESS;
 use crate::{Result, served};
 
 /// What maitred answers to a booking.
-const ANSWER: &str = r#"{"id":"01k3v5e9gqrs8m2x4c7d0f1h6j","status":"TEMPORARY","venueId":"1","date":"2026-12-24","time":"12:00","name":"Kim Guest","partySize":2,"payment":"deposit","amountDue":10000,"amountPaid":0,"amountRefunded":0,"refundDue":0,"expiresAt":"2026-12-23T03:07:00.123Z","createdAt":"2026-12-23T03:00:00.123Z","ticket":{"id":"00000080sc3h00000400000001","number":1}}"#;
+const ANSWER: &str = r#"{"id":"01k3v5e9gqrs8m2x4c7d0f1h6j","status":"TEMPORARY","venueId":"1","date":"2026-12-24","time":"12:00","name":"Kim Guest","partySize":2,"payment":"deposit","amountDue":10000,"amountPaid":0,"amountRefunded":0,"refundDue":0,"expiresAt":"2026-12-23T03:07:00.123Z","createdAt":"2026-12-23T03:00:00.123Z","ticket":{"id":"00000080sc3h00000400000001","epoch":1,"number":1}}"#;
 const HEADERS: [(HeaderName, &str); 2] =
     [(CONTENT_TYPE, "application/json"), (LOCATION, "/api/reservations/01k3v5e9gqrs8m2x4c7d0f1h6j")];
 

@@ -28,8 +28,8 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 }
 
 fn options(arguments: &[String]) -> Result<Options> {
-    let usage = || format!("usage: race [--rounds N] [--quick] [--only {}]…", PARTS.join("|"));
-    let mut options = Options { rounds: ROUNDS, quick: false, only: vec![] };
+    let usage = || format!("usage: race [--rounds N] [--quick] [--only {}]… [--out DIR]", PARTS.join("|"));
+    let mut options = Options { rounds: ROUNDS, quick: false, only: vec![], out: None };
     let mut arguments = arguments.iter().map(String::as_str);
     while let Some(argument) = arguments.next() {
         match argument {
@@ -42,6 +42,7 @@ fn options(arguments: &[String]) -> Result<Options> {
                 let part = arguments.next().filter(|part| PARTS.contains(part)).ok_or_else(usage)?;
                 options.only.push(part.into());
             }
+            "--out" => options.out = Some(arguments.next().ok_or_else(usage)?.into()),
             _ => return Err(usage().into()),
         }
     }

@@ -32,11 +32,3 @@ impl Kind {
         }
     }
 }
-
-/// Writes a drawing among the results.
-pub fn write(name: &str, svg: &str) -> crate::Result<std::path::PathBuf> {
-    let path = crate::results::folder().join(format!("{name}.svg"));
-    std::fs::create_dir_all(crate::results::folder())?;
-    std::fs::write(&path, svg)?;
-    Ok(path)
-}

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use super::contender::{Contender, ROW_LOCK, SHARED, SPRING};
-use super::stage::{Running, Stage};
+use super::running::Running;
+use super::stage::Stage;
 use super::{Table, compare, in_turn};
 use crate::load::Connection;
 use crate::results::Report;

@@ -1,18 +1,22 @@
 //! One slot that never sells out: bookings a second, and what the limits are.
 //!
-//! A crowd comes at once, over so many connections that the server is never idle. How many suit a contender best is tried
-//! in the first round, and kept.
+//! The same crowd comes to everybody at once, over so many connections that the server is never idle, and leaves after some
+//! seconds, served or not. How many connections suit a contender best is tried in the first round with a small crowd, and
+//! kept. Whoever sums up a slot's reservations is slower the more it has sold, so that the small crowd shows what they do
+//! on an empty slot.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rehearsal::Outcome;
 
 use super::contender::{Contender, ROW_LOCK, SHARED, SPRING};
-use super::stage::{Cast, Crowd, Running, Stage, pace};
+use super::running::{Crowd, Running, pace};
+use super::stage::{Cast, Stage};
 use super::{Table, compare, in_turn};
 use crate::Result;
 use crate::limits::{batched_inserts, trivial_scripts};
-use crate::plot::{self, Bar, Bars, Kind};
+use crate::plot::{Bar, Bars, Kind};
 use crate::results::{Aim, Figure, Report, number};
 use crate::row_lock::Tally;
 use crate::world::ENDLESS;
@@ -28,6 +32,10 @@ const CONTENDERS: [Contender; 9] = [
     Contender::Shared(3),
     Contender::Constant,
 ];
+/// Everybody's crowd: for maitred some seconds' worth.
+const GUESTS: u32 = 50_000;
+/// When it leaves.
+const OVER: Duration = Duration::from_secs(12);
 /// Rows that `pgbench` inserts.
 const ROWS: u64 = 51_200;
 /// Calls that `redis-benchmark` makes.
@@ -51,42 +59,47 @@ impl Peaks {
     }
 }
 
-/// How many guests come for a contender: some seconds' worth.
-fn guests(contender: Contender) -> u32 {
-    match contender {
-        Contender::FairLock { .. } | Contender::Admission => 1_500,
-        Contender::RowLock(_) => 3_000,
-        Contender::Embedded | Contender::Shared(_) => 50_000,
-        Contender::Constant => 100_000,
-    }
-}
-
 /// Connections that may suit a contender best.
 fn connections(contender: Contender) -> &'static [usize] {
     match contender {
         Contender::Embedded | Contender::Shared(_) => &[256, 1_024, 2_048],
         Contender::Constant => &[256, 1_024],
-        _ => &[16, 64, 256],
+        _ => &[32, 128, 384],
     }
 }
 
-fn measured(running: &Running<'_>, connections: usize) -> Result<f64> {
-    let guests = running.stage().many(guests(running.contender));
-    let report = running.face(Crowd::at_once(guests, running.fresh_slot()?, connections))?;
+/// How many guests show which number suits best: a second's worth or two.
+fn few(contender: Contender) -> u32 {
+    match contender {
+        Contender::FairLock { .. } | Contender::Admission => 500,
+        Contender::RowLock(_) => 1_500,
+        _ => 15_000,
+    }
+}
+
+fn measured(running: &Running<'_>, guests: u32, connections: usize) -> Result<f64> {
+    let slot = running.fresh_slot()?;
+    let crowd = Crowd { patience: OVER, ..Crowd::at_once(running.stage().many(guests), slot, connections) };
+    let report = running.face(crowd)?;
     let seated = report.count(Outcome::Seated);
-    if seated < report.guests {
-        let (name, of) = (running.contender.name(), report.guests);
-        running.stage().remark(format!("{name}: {seated} of {of} on the hot slot, {:?}", report.outcomes));
+    let (name, of) = (running.contender.name(), report.guests);
+    eprintln!("  {name}, {connections} connections: {seated} of {of}, {}/s", number(pace(&report)));
+    if seated < of {
+        if running.contender.is_maitred() {
+            running
+                .stage()
+                .remark(format!("{name}: {seated} of {of} on the hot slot, {:?}", report.outcomes));
+        }
+        running.quiet()?;
     }
     Ok(pace(&report))
 }
 
-/// The number of connections that suits a contender best, and what it does with them.
+/// The number of connections that suits a contender best, and what it does with them on an empty slot.
 fn best_of(running: &Running<'_>) -> Result<(usize, f64)> {
     let mut best = (0, 0.0);
     for connections in connections(running.contender) {
-        let pace = measured(running, *connections)?;
-        eprintln!("  {}, {connections} connections: {}", running.contender.name(), number(pace));
+        let pace = measured(running, few(running.contender), *connections)?;
         if pace > best.1 {
             best = (*connections, pace);
         }
@@ -103,13 +116,12 @@ pub fn run(stage: &Stage, report: &mut Report) -> Result<Peaks> {
     for round in 0..stage.rounds {
         eprintln!("hot slot, round {}", round + 1);
         for contender in in_turn(&CONTENDERS, round) {
-            let pace = cast.with(contender, |running| match suits.get(&contender) {
-                Some(connections) => measured(running, *connections),
-                None => {
-                    let (connections, pace) = best_of(running)?;
-                    suits.insert(contender, connections);
-                    Ok(pace)
-                }
+            let pace = cast.with(contender, |running| {
+                let (connections, _) = match suits.get(&contender) {
+                    Some(suits) => *suits,
+                    None => *suits.entry(contender).or_insert(best_of(running)?),
+                };
+                measured(running, GUESTS, connections)
             })?;
             table.push(contender, pace);
         }
@@ -117,11 +129,14 @@ pub fn run(stage: &Stage, report: &mut Report) -> Result<Peaks> {
         rows.rounds.push(batched_inserts(&stage.world, 256, ROWS / scale)?);
         calls.rounds.push(trivial_scripts(&stage.world.redis, CALLS / scale)?);
     }
-    let suits: Vec<_> =
-        suits.iter().map(|(who, connections)| format!("{} {connections}", who.name())).collect();
-    stage.remark(format!("connections that suited each best on the hot slot: {}", suits.join("; ")));
+    for (contender, (connections, pace)) in &suits {
+        let (name, few, pace) = (contender.name(), number(few(*contender).into()), number(*pace));
+        stage.remark(format!(
+            "{name}: {connections} connections suit it best; {pace}/s with {few} guests on an empty slot"
+        ));
+    }
     conclude(&table, &rows, report);
-    draw(&table, &rows)?;
+    draw(stage, &table, &rows)?;
     let peak = |(contender, figure): &(Contender, Figure)| Some((*contender, figure.spread()?.median));
     let found = table.rows.iter().filter_map(peak).collect();
     report.figures.extend(table.into_figures());
@@ -147,7 +162,7 @@ fn conclude(table: &Table, rows: &Figure, report: &mut Report) {
     compare(report, "hot slot: maitred embedded against Spring", "×", embedded, None);
 }
 
-fn draw(table: &Table, rows: &Figure) -> Result<()> {
+fn draw(stage: &Stage, table: &Table, rows: &Figure) -> Result<()> {
     let bar = |name: &str, kind, figure: &Figure| {
         let beside = match (kind, figure.against(table.of(SPRING)?)) {
             (Kind::Ours, Some(times)) => format!("{} × Spring", number(times.median)),
@@ -163,6 +178,5 @@ fn draw(table: &Table, rows: &Figure) -> Result<()> {
     bars.extend(constant.and_then(|figure| bar("HTTP with a constant answer", Kind::Limit, figure)));
     let title = "Bookings on one hot slot".into();
     let subtitle = "a second, over HTTP; whiskers: lowest and highest round".into();
-    plot::write("throughput", &Bars { title, subtitle, bars }.to_svg())?;
-    Ok(())
+    stage.write("throughput.svg", &Bars { title, subtitle, bars }.to_svg())
 }

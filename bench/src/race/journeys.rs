@@ -3,7 +3,8 @@
 use rehearsal::Outcome;
 
 use super::contender::{Contender, ROW_LOCK, SHARED, SPRING};
-use super::stage::{Cast, Crowd, Running, Stage};
+use super::running::{Crowd, Running};
+use super::stage::{Cast, Stage};
 use super::{Table, compare, in_turn};
 use crate::Result;
 use crate::results::Report;

@@ -4,7 +4,7 @@ use super::compare;
 use super::stage::Stage;
 use crate::Result;
 use crate::in_line::{self, Cost, LENGTHS};
-use crate::plot::{self, Kind, Line, Lines, Scale};
+use crate::plot::{Kind, Line, Lines, Scale};
 use crate::results::{Aim, Figure, Report, number};
 
 /// The parts of a cost.
@@ -36,12 +36,12 @@ pub fn run(stage: &Stage, report: &mut Report) -> Result<()> {
     let what = "processor time of a booking with 100,000 in line against 100";
     compare(report, what, "×", against(0), Some(Aim::AtMost(1.3)));
     compare(report, "… against 1,000", "×", against(1), None);
-    draw(&figures)?;
+    draw(stage, &figures)?;
     report.figures.extend(figures.into_iter().flatten());
     Ok(())
 }
 
-fn draw(figures: &[[Figure; 4]; 4]) -> Result<()> {
+fn draw(stage: &Stage, figures: &[[Figure; 4]; 4]) -> Result<()> {
     let line = |part: usize| {
         let points = LENGTHS
             .iter()
@@ -60,6 +60,5 @@ fn draw(figures: &[[Figure; 4]; 4]) -> Result<()> {
         lines: [3, 2, 1, 0].map(line).into(),
         aims: vec![],
     };
-    plot::write("in-line", &lines.to_svg())?;
-    Ok(())
+    stage.write("in-line.svg", &lines.to_svg())
 }

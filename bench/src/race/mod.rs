@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  contender  who takes part, and how each is started
-//!  stage      the two servers, the programs, everybody's tokens; a crowd of rehearsal's guests for whoever is on it
+//!  stage      the two servers, the programs, everybody's tokens
+//!  running    a contender that is on it, and the crowds that come to it
 //!  hot        one slot that never sells out: bookings a second, and the limits of what they stand on
 //!  rush       twenty places and up to 110,000 guests at once: when everybody has an answer, and whether it is right
 //!  slots      a thousand slots, a few of them popular
@@ -21,14 +22,17 @@ mod hot;
 mod journeys;
 mod line;
 mod offered;
+mod running;
 mod rush;
 mod slots;
 mod stage;
 
+use std::path::PathBuf;
+
 use contender::Contender;
 use stage::Stage;
 
-use crate::results::{Aim, Comparison, Figure, Report, Spread};
+use crate::results::{self, Aim, Comparison, Figure, Report, Spread};
 use crate::{Result, machine};
 
 /// What can be run alone.
@@ -43,6 +47,15 @@ pub struct Options {
     pub quick: bool,
     /// Only these parts.
     pub only: Vec<String>,
+    /// Where results are written, also those of a part; a whole run is otherwise written where the README finds it.
+    pub out: Option<PathBuf>,
+}
+
+impl Options {
+    fn folder(&self) -> Option<PathBuf> {
+        let whole = self.only.is_empty() && !self.quick;
+        self.out.clone().or_else(|| whole.then(results::folder))
+    }
 }
 
 /// Runs what was asked for, prints what it came to, and writes it down unless it was only a part.
@@ -54,7 +67,7 @@ pub fn run(options: Options) -> Result<()> {
         options.rounds,
         machine::described()
     ));
-    let stage = Stage::set(options.rounds, options.quick)?;
+    let stage = Stage::set(options.rounds, options.quick, options.folder())?;
     report.notes.extend(stage.described());
     let mut peaks = hot::Peaks::default();
     if wanted("hot") {
@@ -83,9 +96,7 @@ pub fn run(options: Options) -> Result<()> {
     for note in &report.notes {
         println!("* {note}");
     }
-    if options.only.is_empty() && !options.quick {
-        println!("\nwritten: {}", report.write("race")?.display());
-    }
+    stage.write("race.json", &format!("{:#}\n", report.to_json()))?;
     Ok(())
 }
 
@@ -102,7 +113,7 @@ impl Table {
 
     fn push(&mut self, contender: Contender, value: f64) {
         if let Some((_, figure)) = self.rows.iter_mut().find(|(row, _)| *row == contender) {
-            eprintln!("  {}: {} {}", figure.name, crate::results::number(value), figure.unit);
+            eprintln!("  {}: {} {}", figure.name, results::number(value), figure.unit);
             figure.rounds.push(value);
         }
     }

@@ -9,10 +9,11 @@ use rehearsal::{Arrivals, Outcome};
 
 use super::contender::{Contender, ROW_LOCK, SHARED, SPRING};
 use super::hot::Peaks;
-use super::stage::{Cast, Crowd, Running, Stage};
+use super::running::{Crowd, Running};
+use super::stage::{Cast, Stage};
 use super::{compare, in_turn};
 use crate::Result;
-use crate::plot::{self, Line, Lines, Scale};
+use crate::plot::{Line, Lines, Scale};
 use crate::results::{Aim, Figure, Report, number};
 use crate::world::ENDLESS;
 
@@ -92,7 +93,7 @@ pub fn run(stage: &Stage, peaks: &mut Peaks, report: &mut Report) -> Result<()> 
                 for point in &mut meant {
                     point.measure(running, time)?;
                     if point.of != contender {
-                        quiet(running)?;
+                        running.quiet()?;
                     }
                 }
                 Ok(())
@@ -100,23 +101,8 @@ pub fn run(stage: &Stage, peaks: &mut Peaks, report: &mut Report) -> Result<()> 
         }
     }
     conclude(&points, report);
-    draw(&points)?;
+    draw(stage, &points)?;
     report.figures.extend(points.into_iter().flat_map(|point| [point.p50, point.p99, point.served]));
-    Ok(())
-}
-
-/// Waits until a contender has done with those who have left.
-fn quiet(running: &Running<'_>) -> Result<()> {
-    for _ in 0..10 {
-        let probe = running.face(Crowd {
-            patience: Duration::from_secs(2),
-            ..Crowd::at_once(20, running.fresh_slot()?, 20)
-        })?;
-        if probe.count(Outcome::Seated) == 20 && probe.seconds < 0.5 {
-            return Ok(());
-        }
-    }
-    running.stage().remark(format!("{} was still busy 20 s after too many guests", running.contender.name()));
     Ok(())
 }
 
@@ -137,7 +123,7 @@ fn conclude(points: &[Point], report: &mut Report) {
     }
 }
 
-fn draw(points: &[Point]) -> Result<()> {
+fn draw(stage: &Stage, points: &[Point]) -> Result<()> {
     let line = |contender: Contender| {
         let of = points.iter().filter(|point| point.contender == contender);
         let mut points: Vec<_> = of.filter_map(|point| Some((point.offered, point.p99.spread()?))).collect();
@@ -155,6 +141,5 @@ fn draw(points: &[Point]) -> Result<()> {
         lines: CONTENDERS.map(line).into(),
         aims: vec![],
     };
-    plot::write("p99", &lines.to_svg())?;
-    Ok(())
+    stage.write("p99.svg", &lines.to_svg())
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rehearsal::Outcome;
 
 use super::contender::{Contender, SHARED, SPRING};
-use super::stage::{Crowd, Running, Stage};
+use super::running::{Crowd, Running};
+use super::stage::Stage;
 use super::{Table, compare, in_turn};
 use crate::Result;
 use crate::results::{Aim, Figure, Report, Spread, number};

@@ -3,7 +3,8 @@
 use rehearsal::Popularity;
 
 use super::contender::{Contender, ROW_LOCK, SHARED, SPRING};
-use super::stage::{Cast, Crowd, Running, Stage, pace};
+use super::running::{Crowd, Running, pace};
+use super::stage::{Cast, Stage};
 use super::{Table, compare, in_turn};
 use crate::Result;
 use crate::results::Report;

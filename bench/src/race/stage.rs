@@ -1,30 +1,25 @@
-//! Where the race takes place: starts contenders, and sends them guests.
+//! Where the race takes place: the servers beneath, the programs, and who is on.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use booking::PersonId;
-use jiff::{Timestamp, ToSpan};
+use jiff::Timestamp;
 use maitred::signing::{Claims, Signer};
-use rehearsal::{Arrivals, Outcome, Plan, Popularity, Report, Slot, Tokens, Waiting};
+use rehearsal::Tokens;
 use store::Store;
 
 use super::Contender;
+use super::running::{Process, Running, WARM};
 use crate::rows::{scattered, settings_for};
 use crate::served::Served;
 use crate::spring::{self, Java, Mode, Setup, Spring};
 use crate::world::{KEY, World};
-use crate::{Result, machine, row_lock};
-
-/// Requests that a JVM has answered before it is measured.
-const WARM: u32 = 3_000;
-/// The rest has nothing to warm up but connections and pages.
-const TEPID: u32 = 500;
+use crate::{Result, row_lock};
 
 /// The servers beneath, and the programs.
 pub struct Stage {
@@ -36,19 +31,29 @@ pub struct Stage {
     pub rounds: usize,
     /// Whether crowds are small.
     pub quick: bool,
-    people: AtomicU64,
+    out: Option<PathBuf>,
+    pub(super) people: AtomicU64,
     remarks: Mutex<Vec<String>>,
 }
 
 impl Stage {
     /// Starts PostgreSQL and Redis, and finds or builds the programs.
-    pub fn set(rounds: usize, quick: bool) -> Result<Self> {
+    pub fn set(rounds: usize, quick: bool, out: Option<PathBuf>) -> Result<Self> {
         let maitred = std::env::current_exe()?.with_file_name("maitred");
         if !maitred.exists() {
             return Err(format!("{} is missing: cargo build --release -p maitred", maitred.display()).into());
         }
         let (java, world) = (spring::build()?, World::start()?);
-        Ok(Self { world, java, maitred, rounds, quick, people: AtomicU64::new(1), remarks: Mutex::default() })
+        Ok(Self {
+            world,
+            java,
+            maitred,
+            rounds,
+            quick,
+            out,
+            people: AtomicU64::new(1),
+            remarks: Mutex::default(),
+        })
     }
 
     /// What everything is run with.
@@ -58,6 +63,14 @@ impl Stage {
             format!("Spring Boot 3 and Redisson on Java {}, {WARM} requests before anything is measured", self.java.version()),
             format!("row lock: {} connections to PostgreSQL; maitred: its defaults", row_lock::CONNECTIONS),
         ]
+    }
+
+    /// Writes something that was found, where anything is written.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        let Some(folder) = &self.out else { return Ok(()) };
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join(name), text)?;
+        Ok(())
     }
 
     /// Something that readers should know.
@@ -126,7 +139,7 @@ impl Stage {
     }
 
     /// Tokens of so many people whom nobody has seen before.
-    fn tokens(&self, contender: Contender, guests: u32) -> Result<Tokens> {
+    pub(super) fn tokens(&self, contender: Contender, guests: u32) -> Result<Tokens> {
         let first = self.people.fetch_add(guests.into(), Ordering::Relaxed);
         if !contender.is_maitred() {
             return Ok(Arc::new(move |guest| format!("guest-{}", first + u64::from(guest))));
@@ -140,176 +153,6 @@ impl Stage {
         let tokens: Vec<_> = (0..guests).map(token).collect();
         Ok(Arc::new(move |guest| tokens.get(guest as usize).cloned().unwrap_or_default()))
     }
-}
-
-/// A server in a process of its own, which ends when this is dropped.
-enum Process {
-    Native(Served),
-    Java(Spring),
-}
-
-/// A contender on the stage.
-pub struct Running<'a> {
-    stage: &'a Stage,
-    /// Who it is.
-    pub contender: Contender,
-    processes: Vec<Process>,
-    days: AtomicU32,
-    /// How long it took until it said that it serves, its database included.
-    pub started_in: Duration,
-    /// Goes with its processes, after them.
-    _data: Option<tempfile::TempDir>,
-}
-
-/// Who comes, and what for.
-#[derive(Debug, Clone)]
-pub struct Crowd {
-    /// How many.
-    pub guests: u32,
-    /// When.
-    pub arrivals: Arrivals,
-    /// For what.
-    pub slots: Vec<Slot>,
-    /// How they are spread over that.
-    pub popularity: Popularity,
-    /// How long they wait; where everybody comes at once, when all is over.
-    pub patience: Duration,
-    /// The share who pay.
-    pub pay: f64,
-    /// The share who cancel.
-    pub cancel: f64,
-    /// Connections at the same time.
-    pub connections: usize,
-    /// Whether it is looked afterwards what everybody has.
-    pub look_after: bool,
-}
-
-impl Crowd {
-    /// Everybody at once for one slot, who book and go home.
-    pub fn at_once(guests: u32, slot: Slot, connections: usize) -> Self {
-        Self {
-            guests,
-            arrivals: Arrivals::AllAtOnce,
-            slots: vec![slot],
-            popularity: Popularity::Even,
-            patience: Duration::from_secs(60),
-            pay: 0.0,
-            cancel: 0.0,
-            connections,
-            look_after: false,
-        }
-    }
-}
-
-impl Running<'_> {
-    /// Where it listens.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        let address = |process: &Process| match process {
-            Process::Native(served) => served.address,
-            Process::Java(spring) => spring.address,
-        };
-        self.processes.iter().map(address).collect()
-    }
-
-    /// Where it is.
-    pub fn stage(&self) -> &Stage {
-        self.stage
-    }
-
-    /// Bookings of so many new people, as they travel.
-    pub fn requests(&self, slot: &Slot, guests: u32) -> Result<Vec<String>> {
-        let (Slot { date, time }, tokens) = (slot, self.stage.tokens(self.contender, guests)?);
-        let body =
-            format!(r#"{{"venueId":"1","date":"{date}","time":"{time}","partySize":2,"payment":"deposit"}}"#);
-        let request = |guest| {
-            format!(
-                "POST /api/reservations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\nprefer: wait=10\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                tokens(guest),
-                body.len()
-            )
-        };
-        Ok((0..guests).map(request).collect())
-    }
-
-    /// The most memory that any of its processes had, in GiB.
-    pub fn peak_memory(&self) -> Result<f64> {
-        let id = |process: &Process| match process {
-            Process::Native(served) => served.id(),
-            Process::Java(spring) => spring.id(),
-        };
-        let peaks = self.processes.iter().map(|process| machine::peak_resident(id(process)));
-        let most = peaks.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(0);
-        Ok(most as f64 / f64::from(1 << 30))
-    }
-
-    /// Noon of a day for which nobody has asked yet.
-    pub fn fresh_slot(&self) -> Result<Slot> {
-        Ok(self.fresh_day()?.swap_remove(12))
-    }
-
-    /// All hours of such a day.
-    pub fn fresh_day(&self) -> Result<Vec<Slot>> {
-        let day = i64::from(self.days.fetch_add(1, Ordering::Relaxed));
-        let seoul = jiff::tz::TimeZone::get("Asia/Seoul")?;
-        let today = Timestamp::now().to_zoned(seoul).date();
-        let date = today.checked_add(day.days())?.to_string();
-        Ok((0..24).map(|hour| Slot { date: date.clone(), time: format!("{hour:02}:00") }).collect())
-    }
-
-    /// Lets it answer some requests that do not count, spread over a day's slots.
-    pub fn warm_up(&self) -> Result<()> {
-        let guests = self.stage.many(if self.contender.is_java() { WARM } else { TEPID });
-        let slots = self.fresh_day()?;
-        let slot = slots.first().cloned().ok_or("a day without hours")?;
-        self.face(Crowd { slots, ..Crowd::at_once(guests, slot, 64) })?;
-        Ok(())
-    }
-
-    /// Sends it a crowd, and says how that went. What should not happen is remarked.
-    pub fn face(&self, crowd: Crowd) -> Result<Report> {
-        let seed = self.stage.people.load(Ordering::Relaxed);
-        let plan = Plan {
-            servers: self.addresses().into_iter().map(Into::into).collect(),
-            venue: "1".into(),
-            slots: crowd.slots,
-            popularity: crowd.popularity,
-            arrivals: crowd.arrivals,
-            guests: crowd.guests,
-            party: 2..=2,
-            patience: crowd.patience,
-            abandon: 0.0,
-            pay: crowd.pay,
-            cancel: crowd.cancel,
-            waiting: Waiting::Poll,
-            wait_in_call: 10,
-            keys: false,
-            look_after: crowd.look_after,
-            connections: crowd.connections,
-            seed,
-        };
-        let tokens = self.stage.tokens(self.contender, crowd.guests)?;
-        let report = self.stage.world.runtime.block_on(rehearsal::run(plan, tokens, Arc::default()))?;
-        self.judge(&report);
-        Ok(report)
-    }
-
-    fn judge(&self, report: &Report) {
-        let exact = report.exactness;
-        let wrong = exact.oversold + exact.double_bookings + exact.inversions + exact.vanished;
-        let unknown = if self.contender.is_maitred() { exact.lost_answers } else { 0 };
-        if wrong + unknown + exact.unexplained > 0 {
-            let outcomes: BTreeMap<_, _> = report.outcomes.clone();
-            let strange = report.strange.first().map(|said| format!(", such as {said}")).unwrap_or_default();
-            let name = self.contender.name();
-            self.stage.remark(format!("{name}, {} guests: {outcomes:?}, {exact:?}{strange}", report.guests));
-        }
-    }
-}
-
-/// Bookings a second.
-pub fn pace(report: &Report) -> f64 {
-    report.count(Outcome::Seated) as f64 / report.seconds.max(1e-9)
 }
 
 /// Whoever takes long to start stays between rounds; everybody else starts anew each time.
