@@ -19,8 +19,8 @@ fn measured(running: &Running<'_>) -> Result<f64> {
     // One connection in twenty is kept for those who pay; the generator sees to it that they need not wait for the crowd.
     let (guests, connections) = match running.contender {
         Contender::Embedded | SHARED => (20_000, 2_048),
-        ROW_LOCK => (2_000, 320),
-        _ => (1_000, 320),
+        ROW_LOCK => (2_000, 128),
+        _ => (1_000, 64),
     };
     let crowd = Crowd::at_once(running.stage().many(guests), running.fresh_slot()?, connections);
     let report = running.face(Crowd { pay: PAY, cancel: CANCEL, ..crowd })?;
