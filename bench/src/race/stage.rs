@@ -168,6 +168,11 @@ impl<'a> Cast<'a> {
         Self { stage, capacity, kept: BTreeMap::new() }
     }
 
+    /// Ends one that was kept: the next time it starts anew.
+    pub fn end(&mut self, contender: Contender) {
+        self.kept.remove(&contender);
+    }
+
     /// Measures a contender that has been warmed up.
     pub fn with<T>(
         &mut self,
