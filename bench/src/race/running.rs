@@ -25,6 +25,15 @@ pub(super) enum Process {
     Java(Spring),
 }
 
+impl Process {
+    fn id(&self) -> u32 {
+        match self {
+            Self::Native(served) => served.id(),
+            Self::Java(spring) => spring.id(),
+        }
+    }
+}
+
 /// A contender on the stage.
 pub struct Running<'a> {
     pub(super) stage: &'a Stage,
@@ -111,11 +120,7 @@ impl Running<'_> {
 
     /// The most memory that any of its processes had, in GiB.
     pub fn peak_memory(&self) -> Result<f64> {
-        let id = |process: &Process| match process {
-            Process::Native(served) => served.id(),
-            Process::Java(spring) => spring.id(),
-        };
-        let peaks = self.processes.iter().map(|process| machine::peak_resident(id(process)));
+        let peaks = self.processes.iter().map(|process| machine::peak_resident(process.id()));
         let most = peaks.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(0);
         Ok(most as f64 / f64::from(1 << 30))
     }
@@ -166,7 +171,18 @@ impl Running<'_> {
             seed,
         };
         let tokens = self.stage.tokens(self.contender, crowd.guests)?;
+        let before = self.used()?;
         let report = self.stage.world.runtime.block_on(rehearsal::run(plan, tokens, Arc::default()))?;
+        let after = self.used()?;
+        if crowd.guests >= 1_000 {
+            let each =
+                |n: usize| (after[n].saturating_sub(before[n])).as_secs_f64() * 1e6 / f64::from(crowd.guests);
+            let [servers, redis, postgres, generator] = [0, 1, 2, 3].map(each);
+            eprintln!(
+                "    (µs of processor time a guest: servers {servers:.0}, Redis {redis:.0}, PostgreSQL {postgres:.0}, \
+                 generator {generator:.0})"
+            );
+        }
         self.judge(&report);
         Ok(report)
     }
@@ -184,6 +200,17 @@ impl Running<'_> {
         }
         self.stage.remark(format!("{} was still busy long after too many guests", self.contender.name()));
         Ok(false)
+    }
+
+    /// Processor time so far: of its processes, Redis, PostgreSQL, and the generator.
+    fn used(&self) -> Result<[Duration; 4]> {
+        let world = &self.stage.world;
+        let sum = |ids: Vec<u32>| ids.into_iter().map(machine::processor_time).sum::<Result<Duration>>();
+        let servers = sum(self.processes.iter().map(Process::id).collect())?;
+        let postgres = sum(machine::with_children(world.postgres.id())?)?;
+        let (redis, own) =
+            (machine::processor_time(world.redis.id())?, machine::processor_time(std::process::id())?);
+        Ok([servers, redis, postgres, own])
     }
 
     fn judge(&self, report: &Report) {
