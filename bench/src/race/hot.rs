@@ -35,7 +35,7 @@ const CONTENDERS: [Contender; 9] = [
 /// Everybody's crowd: for maitred some seconds' worth.
 const GUESTS: u32 = 50_000;
 /// When it leaves.
-const OVER: Duration = Duration::from_secs(12);
+const OVER: Duration = Duration::from_secs(8);
 /// Rows that `pgbench` inserts.
 const ROWS: u64 = 51_200;
 /// Calls that `redis-benchmark` makes.

@@ -23,7 +23,7 @@ const SHARES: [u32; 5] = [10, 25, 50, 75, 90];
 /// Per cent of maitred's, which is more than the others can do.
 const BEYOND: [u32; 3] = [10, 50, 90];
 /// How long guests come.
-const TIME: Duration = Duration::from_secs(4);
+const TIME: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECTIONS: usize = 4_000;
 

@@ -207,7 +207,9 @@ impl Running<'_> {
         let world = &self.stage.world;
         let sum = |ids: Vec<u32>| ids.into_iter().map(machine::processor_time).sum::<Result<Duration>>();
         let servers = sum(self.processes.iter().map(Process::id).collect())?;
-        let postgres = sum(machine::with_children(world.postgres.id())?)?;
+        let postgres = machine::with_children(world.postgres.id())?.into_iter();
+        // Some of them end meanwhile.
+        let postgres = postgres.flat_map(machine::processor_time).sum();
         let (redis, own) =
             (machine::processor_time(world.redis.id())?, machine::processor_time(std::process::id())?);
         Ok([servers, redis, postgres, own])
@@ -229,7 +231,8 @@ impl Running<'_> {
     }
 }
 
-/// Bookings a second.
+/// Bookings a second of a crowd that came at once, up to the last one: whoever leaves without takes no part.
 pub fn pace(report: &Report) -> f64 {
-    report.count(Outcome::Seated) as f64 / report.seconds.max(1e-9)
+    let last = report.latency.get("seated").map_or(0.0, |seated| seated.max / 1e3);
+    report.count(Outcome::Seated) as f64 / last.max(1e-9)
 }
