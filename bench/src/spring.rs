@@ -15,6 +15,9 @@ use std::time::SystemTime;
 
 use crate::Result;
 
+#[cfg(test)]
+mod tests;
+
 /// The newest Java there is, and the peers' classes.
 #[derive(Debug)]
 pub struct Java {

@@ -1,10 +1,12 @@
-//! A contender that sold a place twice, or hung, would be no contender. Needs Maven and a JDK; `make test` leaves it out.
+//! A contender that sold a place twice, or hung, would be no contender. Needs Maven and a JDK; `make test` leaves it out:
+//! `cargo test --release -p bench --lib`.
 
 use std::sync::Arc;
 
-use bench::load::closed_loop;
-use bench::spring::{self, Java, Mode, Setup, Spring};
 use testkit::{Postgres, RedisServer};
+
+use super::{Java, Mode, Setup, Spring, build};
+use crate::load::closed_loop;
 
 /// Requests of so many guests for two places each.
 fn requests(guests: u32) -> Arc<[Vec<u8>]> {
@@ -34,7 +36,7 @@ async fn sells_each_place_once(java: &Java, postgres: &Postgres, mode: Mode, vir
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_peers_sell_each_place_once() {
-    let java = spring::build().expect("there is Maven and a JDK");
+    let java = build().expect("there is Maven and a JDK");
     let postgres = Postgres::start();
     for mode in [Mode::FairLock, Mode::Admission] {
         sells_each_place_once(&java, &postgres, mode, false).await;
