@@ -7,8 +7,11 @@ use crate::in_line::{self, Cost, LENGTHS};
 use crate::plot::{Kind, Line, Lines, Scale};
 use crate::results::{Aim, Figure, Report, number};
 
-/// The parts of a cost.
-const PARTS: [(&str, fn(&Cost) -> f64); 4] = [
+/// A part of a cost.
+type Part = (&'static str, fn(&Cost) -> f64);
+
+/// All of it, and the parts.
+const PARTS: [Part; 4] = [
     ("in all", |cost| cost.total),
     ("desk and guests", |cost| cost.desk),
     ("Redis", |cost| cost.redis),
