@@ -6,7 +6,7 @@ NEEDS := cc:build-essential redis-server:redis-server /usr/lib/postgresql/*/bin/
          chromium:chromium /usr/share/fonts/truetype/nanum/*.ttf:fonts-nanum
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: run cluster build web web-test test soak needs needs-sqlite3 needs-java format lint docs check faults simulate bench-embedded bench-drivers \
+.PHONY: run cluster build web web-test test soak needs needs-sqlite3 needs-java format lint docs check faults simulate bench bench-embedded bench-drivers \
         bench-locks bench-cluster bench-concerts bench-postgres clean
 
 run: build
@@ -66,6 +66,11 @@ soak:
 	$(CARGO) run --release --locked -p simulation -- --seeds 50000
 
 # Measurements: not part of the checks, because a busy machine would fail them.
+# The race: maitred beside what people use today. Takes 25 minutes of an idle machine; make bench RACE="--only hot --rounds 1"
+# runs a part of it.
+bench: needs needs-java build
+	$(CARGO) run --release --locked -p bench --bin race -- $(RACE)
+
 bench-embedded:
 	$(CARGO) run --release --locked -p bench --bin embedded
 

@@ -4,8 +4,17 @@ use crate::Result;
 
 /// The resident memory of a process, in bytes.
 pub fn resident(pid: u32) -> Result<u64> {
+    memory(pid, "VmRSS:")
+}
+
+/// The most that a process ever had of it.
+pub fn peak_resident(pid: u32) -> Result<u64> {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: u32, which: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
+    let line = status.lines().find(|line| line.starts_with(which)).ok_or("no such figure")?;
     let kib: u64 = line.split_whitespace().nth(1).ok_or("no figure")?.parse()?;
     Ok(kib * 1_024)
 }

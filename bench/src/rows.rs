@@ -101,12 +101,17 @@ pub fn now() -> Timestamp {
 
 /// A venue that never sells out.
 pub fn settings() -> crate::Result<Settings> {
+    settings_for(10_000_000)
+}
+
+/// A venue with so many places in each slot.
+pub fn settings_for(capacity: u32) -> crate::Result<Settings> {
     Ok(Settings {
         name: "Here".into(),
         kind: Kind::Restaurant,
-        inventory: Inventory::Places { capacity: 10_000_000 },
+        inventory: Inventory::Places { capacity },
         time_zone: Zone::named("Asia/Seoul").ok_or("no such zone")?,
-        times: WeekTimes::daily(11, 20),
+        times: WeekTimes::daily(0, 23),
         book_ahead_days: 60,
         shows: vec![],
         requests_per_second: None,

@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use axum::Router;
+use axum::serve::ListenerExt;
 use booking::{PersonId, SlotId, VenueId};
 use jiff::{SignedDuration, Timestamp};
 use maitred::server::Server;
 use maitred::signing::{Claims, Signer};
+use tokio::net::TcpListener;
 
 use crate::Result;
 use crate::rows::scattered;
@@ -30,14 +33,23 @@ impl Drop for Served {
 impl Served {
     /// Starts this program with these arguments, which make it [`serve`].
     pub fn start(arguments: &[&str]) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        Self::of(Command::new(std::env::current_exe()?).args(arguments))
+    }
+
+    /// Starts a program that says in its first line where it listens: just so, or in a sentence as maitred does.
+    pub fn of(command: &mut Command) -> Result<Self> {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { address: line.trim().parse()?, process })
+        let said = line.split("http://").nth(1).unwrap_or(&line).split_whitespace().next();
+        match said.and_then(|address| address.parse().ok()) {
+            Some(address) => Ok(Self { process, address }),
+            None => {
+                let _ = process.kill();
+                let _ = process.wait();
+                Err(format!("a server did not start; it said {line:?}").into())
+            }
+        }
     }
 
     /// Its process id.
@@ -49,8 +61,27 @@ impl Served {
 /// Says where the server listens, and serves until whoever started this program closes the pipe, or kills it.
 pub async fn serve(server: Server) -> Result<()> {
     println!("{}", server.address());
-    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
+    told_to_end().await?;
     server.stop().await;
+    Ok(())
+}
+
+/// The same for a server that is not maitred.
+pub async fn serve_router(router: Router) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    let listener = listener.tap_io(|stream| {
+        // Without it an answer may wait for the acknowledgement of the one before.
+        let _ = stream.set_nodelay(true);
+    });
+    tokio::select! {
+        served = axum::serve(listener, router).into_future() => Ok(served?),
+        told = told_to_end() => told,
+    }
+}
+
+async fn told_to_end() -> Result<()> {
+    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
     Ok(())
 }
 

@@ -4,11 +4,11 @@
 //! figures depend on the machine; the ratios at the end hardly do.
 
 use std::error::Error;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bench::limits::trivial_scripts;
 use fairlane::{Client, RedisConfig};
 use testkit::RedisServer;
 use tokio::sync::Mutex;
@@ -30,7 +30,7 @@ async fn main() -> Outcome<()> {
     let mut shares = Vec::new();
     // In turns, because a shared machine is not the same from one moment to the next.
     for _ in 0..ROUNDS {
-        let trivial = trivial_scripts_per_second(&server)?;
+        let trivial = trivial_scripts(&server, PAIRS)?;
         println!("{:<30} {trivial:>13.0}", "redis-benchmark, EVALSHA");
         for (name, kind) in
             [("fair lock, acquire+release", Kind::Fair), ("lock, acquire+release", Kind::Unfair)]
@@ -76,19 +76,6 @@ async fn main() -> Outcome<()> {
 
 fn verdict(what: &str, figure: f64, aim: f64, reached: bool) {
     println!("{what}: {figure:.2} (aim {aim:.2}) {}", if reached { "reached" } else { "MISSED" });
-}
-
-/// What the server can do when a script does nothing.
-fn trivial_scripts_per_second(server: &RedisServer) -> Outcome<f64> {
-    let hash = server.command(&["SCRIPT", "LOAD", "return 1"]).to_string();
-    let output = Command::new("redis-benchmark")
-        .args(["-h", "127.0.0.1", "-p", &server.port().to_string(), "-c", &IN_FLIGHT.to_string()])
-        .args(["-n", &PAIRS.to_string(), "--csv", "EVALSHA", &hash, "0"])
-        .output()?;
-    let text = String::from_utf8(output.stdout)?;
-    let figures = text.lines().last().ok_or("redis-benchmark printed nothing")?;
-    let rate = figures.rsplit("\",\"").nth(6).ok_or("redis-benchmark printed something else")?;
-    Ok(rate.trim_matches('"').parse()?)
 }
 
 #[derive(Clone, Copy)]

@@ -29,6 +29,8 @@ pub struct Report {
     pub seed: u64,
     /// Seconds until everybody knew.
     pub seconds: f64,
+    /// Seconds until everybody who paid or cancelled afterwards had done so too.
+    pub over_after: f64,
     /// Seconds until the last place was gone, where somebody was refused for want of one.
     pub sold_out_after: Option<f64>,
     /// Places that were left before, in the venue's unit.
@@ -132,6 +134,7 @@ impl Report {
             guests: records.len(),
             seed: plan.seed,
             seconds: last.as_secs_f64(),
+            over_after: took.max(last).as_secs_f64(),
             sold_out_after: sold_out(&records),
             left_before: before.remaining.iter().map(|left| u64::from(*left)).sum(),
             pace: records.len() as f64 / last.as_secs_f64().max(1e-9),

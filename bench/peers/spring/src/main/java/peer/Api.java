@@ -74,6 +74,12 @@ final class Api {
         return answer(201, Map.of("balance", store.charge(person(bearer), charge.amount())), null, null);
     }
 
+    /** Every venue is like every other. */
+    @GetMapping("/api/venues/{venue}")
+    ResponseEntity<byte[]> venue(@PathVariable String venue) {
+        return answer(200, Map.of("id", venue, "name", "Spring and Redisson", "inventory", "places"), null, null);
+    }
+
     @GetMapping("/api/venues/{venue}/availability")
     ResponseEntity<byte[]> availability(@PathVariable String venue, @RequestParam LocalDate date) {
         var list = new java.util.HashMap<String, Object>();

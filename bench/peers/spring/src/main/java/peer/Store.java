@@ -9,6 +9,7 @@ import java.time.LocalDate;
 import java.time.LocalTime;
 import java.time.ZoneOffset;
 import java.util.List;
+import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.springframework.dao.DuplicateKeyException;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -161,8 +162,19 @@ final class Store {
 
     record Availability(@JsonFormat(pattern = "HH:mm") LocalTime time, long capacity, long remaining) {}
 
-    /** The slots of a day that anybody has booked in. */
+    /** Every half hour of the day. */
     List<Availability> availability(String venue, LocalDate date) {
+        var day = new TreeMap<LocalTime, Availability>();
+        for (var half = 0; half < 48; half++) {
+            var time = LocalTime.of(half / 2, half % 2 * 30);
+            day.put(time, new Availability(time, capacity, capacity));
+        }
+        booked(venue, date).forEach(slot -> day.put(slot.time(), slot));
+        return List.copyOf(day.values());
+    }
+
+    /** The slots of a day that anybody has booked in. */
+    private List<Availability> booked(String venue, LocalDate date) {
         return jdbc.query(
                 "SELECT s.time, s.capacity, s.capacity - coalesce((SELECT sum(party_size) FROM reservation "
                         + "WHERE slot_id = s.id AND " + HELD + "), 0) FROM slot s WHERE venue = ? AND date = ? ORDER BY time",
@@ -172,7 +184,7 @@ final class Store {
 
     /** The places that are left, also of a slot that nobody has booked yet. */
     long remaining(Wish.SlotName slot) {
-        return availability(slot.venueId(), slot.date()).stream()
+        return booked(slot.venueId(), slot.date()).stream()
                 .filter(one -> one.time().equals(slot.time()))
                 .findFirst()
                 .map(Availability::remaining)
