@@ -22,6 +22,9 @@ const CONTENDERS: [Contender; 4] = [SPRING, ROW_LOCK, Contender::Embedded, SHARE
 const SHARES: [u32; 5] = [10, 25, 50, 75, 90];
 /// Per cent of maitred's, which is more than the others can do.
 const BEYOND: [u32; 3] = [10, 50, 90];
+/// Of those as many come as a process here may have files open, with room: when they lose patience, each leaves a
+/// connection behind that the server has yet to notice.
+const MOST: f64 = 12_000.0;
 /// How long guests come.
 const TIME: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -57,7 +60,10 @@ impl Point {
             clippy::cast_sign_loss,
             reason = "a load times some seconds"
         )]
-        let guests = (self.offered * time.as_secs_f64()).ceil().max(20.0) as u32;
+        let guests = {
+            let most = if self.of == self.contender { f64::MAX } else { MOST };
+            (self.offered * time.as_secs_f64()).ceil().clamp(20.0, most) as u32
+        };
         let arrivals = Arrivals::Poisson(self.offered);
         let crowd = Crowd::at_once(guests, running.fresh_slot()?, CONNECTIONS.min(guests as usize * 2));
         let report = running.face(Crowd { arrivals, patience: PATIENCE, ..crowd })?;
