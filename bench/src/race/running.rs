@@ -150,8 +150,27 @@ impl Running<'_> {
 
     /// Sends it a crowd, and says how that went. What should not happen is remarked.
     pub fn face(&self, crowd: Crowd) -> Result<Report> {
+        let guests = crowd.guests;
+        let (plan, tokens) = (self.plan(crowd), self.stage.tokens(self.contender, guests)?);
+        let (before, calls) = (self.used()?, self.stage.world.calls());
+        let report = self.stage.world.runtime.block_on(rehearsal::run(plan, tokens, Arc::default()))?;
+        let (after, calls) = (self.used()?, self.stage.world.calls() - calls);
+        if guests >= 1_000 {
+            let each = |n: usize| after[n].saturating_sub(before[n]).as_secs_f64() * 1e6 / f64::from(guests);
+            let [servers, redis, postgres, generator] = [0, 1, 2, 3].map(each);
+            let calls = calls as f64 / f64::from(guests);
+            eprintln!(
+                "    (µs of processor time a guest: servers {servers:.0}, Redis {redis:.0}, PostgreSQL {postgres:.0}, \
+                 generator {generator:.0}; {calls:.2} calls to Redis)"
+            );
+        }
+        self.judge(&report);
+        Ok(report)
+    }
+
+    fn plan(&self, crowd: Crowd) -> Plan {
         let seed = self.stage.people.load(Ordering::Relaxed);
-        let plan = Plan {
+        Plan {
             servers: self.addresses().into_iter().map(Into::into).collect(),
             venue: "1".into(),
             slots: crowd.slots,
@@ -169,22 +188,7 @@ impl Running<'_> {
             look_after: crowd.look_after,
             connections: crowd.connections,
             seed,
-        };
-        let tokens = self.stage.tokens(self.contender, crowd.guests)?;
-        let before = self.used()?;
-        let report = self.stage.world.runtime.block_on(rehearsal::run(plan, tokens, Arc::default()))?;
-        let after = self.used()?;
-        if crowd.guests >= 1_000 {
-            let each =
-                |n: usize| (after[n].saturating_sub(before[n])).as_secs_f64() * 1e6 / f64::from(crowd.guests);
-            let [servers, redis, postgres, generator] = [0, 1, 2, 3].map(each);
-            eprintln!(
-                "    (µs of processor time a guest: servers {servers:.0}, Redis {redis:.0}, PostgreSQL {postgres:.0}, \
-                 generator {generator:.0})"
-            );
         }
-        self.judge(&report);
-        Ok(report)
     }
 
     /// Waits until it has done with those who have left; whether it has, in the end.
