@@ -33,6 +33,8 @@ pub struct Arrival {
     pub slot: Option<Slot>,
 }
 
+/// No rehearsal lasts longer.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 const FORMS: &str = "write \"all at once\", \"over 30s\", \"poisson 500/s\" or \"steady 500/s\"";
 
 impl std::str::FromStr for Arrivals {
@@ -47,10 +49,10 @@ impl std::str::FromStr for Arrivals {
         let rate = || {
             let rate: f64 =
                 figure.trim().strip_suffix("/s").ok_or(FORMS)?.trim().parse().map_err(|_| FORMS)?;
-            if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err(FORMS) }
+            if (0.001..=1e9).contains(&rate) { Ok(rate) } else { Err(FORMS) }
         };
         match kind {
-            "over" => time(figure).map(Self::Over).ok_or(FORMS),
+            "over" => time(figure).filter(|time| *time <= LONGEST).map(Self::Over).ok_or(FORMS),
             "poisson" => rate().map(Self::Poisson),
             "steady" => rate().map(Self::Steady),
             _ => Err(FORMS),
@@ -87,10 +89,10 @@ impl Arrivals {
             };
             let mut fields = line.splitn(3, ',').map(str::trim);
             let at = fields.next().and_then(|at| at.parse::<f64>().ok());
-            let at = at.and_then(|at| Duration::try_from_secs_f64(at).ok());
-            let at = at.ok_or_else(|| wrong("the first field is not a number of seconds"))?;
+            let at = at.and_then(|at| Duration::try_from_secs_f64(at).ok()).filter(|at| *at <= LONGEST);
+            let at = at.ok_or_else(|| wrong("the first field is not a number of seconds within a day"))?;
             let party = fields.next().filter(|field| !field.is_empty());
-            let party = party.map(|party| party.parse().ok().filter(|party| *party > 0));
+            let party = party.map(|party| party.parse().ok().filter(|party| (1..=100).contains(party)));
             let party = party.map(|party| party.ok_or_else(|| wrong("the second field is not a party size")));
             let slot = fields.next().filter(|field| !field.is_empty());
             let slot = slot.map(|slot| slot.parse().map_err(|_| wrong("the third field is not a slot")));
@@ -149,6 +151,8 @@ mod tests {
             "poisson -1/s",
             "over -1s",
             "poisson NaN/s",
+            "steady 1e-300/s",
+            "over 9999999999999999999s",
         ] {
             assert_eq!(read(wrong), Err(FORMS), "{wrong}");
         }
@@ -180,6 +184,8 @@ mod tests {
             ("soon", "line 1"),
             ("1\n-1", "line 2"),
             ("1,0", "party"),
+            ("1,101", "party"),
+            ("1e19", "line 1"),
             ("1,2,noon", "slot"),
         ] {
             let error = Arrivals::replay(wrong).unwrap_err();

@@ -53,6 +53,13 @@ impl From<std::net::SocketAddr> for Address {
     }
 }
 
+impl Address {
+    /// As people write it.
+    pub fn url(&self) -> String {
+        format!("{}://{self}", if self.tls { "https" } else { "http" })
+    }
+}
+
 /// As it stands in a `Host` header.
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -71,6 +78,8 @@ pub(crate) struct Connections {
     idle: Mutex<Vec<Connection>>,
     /// For those who come, and for those who have come.
     rooms: [Arc<Semaphore>; 2],
+    /// So many of the first are left to those who come: whoever listens keeps one for long.
+    for_comers: usize,
 }
 
 /// Who wants a connection. Somebody with a ticket or a reservation does not stand behind everybody who has yet to press the
@@ -88,8 +97,6 @@ pub(crate) struct Borrowed<'a> {
     pub connection: Connection,
     /// Whether it had been used before: then the server may have closed it meanwhile.
     pub used: bool,
-    /// Whose it is.
-    pub by: Whose,
     of: &'a Connections,
     _room: OwnedSemaphorePermit,
 }
@@ -98,8 +105,9 @@ impl Connections {
     /// So many at most.
     pub fn new(address: Address, most: usize, tls: Option<Arc<rustls::ClientConfig>>) -> Self {
         let known = (most / 20).max(1);
-        let rooms = [most.saturating_sub(known).max(1), known].map(|room| Arc::new(Semaphore::new(room)));
-        Self { address, tls, idle: Mutex::default(), rooms }
+        let new = most.saturating_sub(known).max(1);
+        let rooms = [new, known].map(|room| Arc::new(Semaphore::new(room)));
+        Self { address, tls, idle: Mutex::default(), rooms, for_comers: new / 2 }
     }
 
     /// Opens so many ahead, as browsers have theirs before the button is pressed.
@@ -118,27 +126,31 @@ impl Connections {
             .acquire_owned()
             .await
             .map_err(|_| closed())?;
-        self.with(room, by).await
+        self.with(room).await
     }
 
     /// A connection, if one is free and plenty are: for those who keep it for long.
     pub async fn try_borrow(&self) -> Option<Result<Borrowed<'_>>> {
         let [room, _] = &self.rooms;
-        if room.available_permits() < 8 {
+        if room.available_permits() <= self.for_comers {
             return None;
         }
         let room = room.clone().try_acquire_owned().ok()?;
-        Some(self.with(room, Whose::New).await)
+        Some(self.with(room).await)
     }
 
-    async fn with(&self, room: OwnedSemaphorePermit, by: Whose) -> Result<Borrowed<'_>> {
-        let kept = self.idle().pop();
+    async fn with(&self, room: OwnedSemaphorePermit) -> Result<Borrowed<'_>> {
+        let kept = {
+            let mut idle = self.idle();
+            // Servers close what is idle for long.
+            std::iter::from_fn(|| idle.pop()).find(|connection| !connection.is_closed())
+        };
         let used = kept.is_some();
         let connection = match kept {
             Some(connection) => connection,
             None => Box::pin(self.connect()).await?,
         };
-        Ok(Borrowed { connection, used, by, of: self, _room: room })
+        Ok(Borrowed { connection, used, of: self, _room: room })
     }
 
     async fn connect(&self) -> Result<Connection> {
@@ -154,6 +166,13 @@ impl Connections {
 }
 
 impl Borrowed<'_> {
+    /// Another connection in place of one that the server has closed.
+    pub async fn renew(&mut self) -> Result<()> {
+        self.connection = Box::pin(self.of.connect()).await?;
+        self.used = false;
+        Ok(())
+    }
+
     /// Gives it back, for the next one.
     pub fn give_back(self) {
         if self.connection.usable {

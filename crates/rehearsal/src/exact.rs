@@ -142,7 +142,7 @@ fn refused_before_seated(records: &[&Record]) -> u64 {
     ends.sort_unstable();
     let (mut refused, mut ended, mut overtaken) = (None::<u32>, 0, 0);
     for (_, record) in line {
-        if record.code == Some("not-enough-places") {
+        if record.is_refused_for_want() {
             refused = Some(refused.map_or(record.party, |party| party.min(record.party)));
         } else if let Some(seating) = &record.seating {
             let by_now = ends.partition_point(|end| seating.from.is_some_and(|from| *end <= from));

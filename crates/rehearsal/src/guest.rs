@@ -5,25 +5,25 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::answer::{Answer, strange};
+use crate::call::{CALL, Read, call, request};
 use crate::connections::{Connections, Whose};
 use crate::plan::{Slot, Waiting, Wish};
 use crate::record::{Outcome, Record, Seating};
 use crate::run::Crowd;
-use crate::said::Said;
 
-/// A call that takes longer is given up, unless the guest has more patience.
-const CALL: Duration = Duration::from_secs(30);
 /// Between two questions, in milliseconds: as a browser does it (A10).
 const PAUSE: std::ops::Range<u64> = 2_000..4_000;
-/// How often a wish is sent again after the server forgot its ticket.
+/// How often a wish is sent again after the server forgot its ticket, or its place in the waiting room.
 const FORGOTTEN: u32 = 3;
+/// What guests do once they know takes no longer than this.
+const AFTERWARDS: Duration = Duration::from_secs(90);
 
 /// One guest, and where it stands.
-struct Guest<'a> {
-    crowd: &'a Crowd,
+pub(crate) struct Guest<'a> {
+    pub(crate) crowd: &'a Crowd,
     server: &'a Connections,
     number: u32,
     wish: Wish,
@@ -31,7 +31,9 @@ struct Guest<'a> {
     record: Record,
     ticket: Option<Box<str>>,
     /// The token that is inside, where there is a waiting room.
-    pass: Option<Box<str>>,
+    pub(crate) pass: Option<Box<str>>,
+    /// Whether it waits for one.
+    pub(crate) in_room: bool,
 }
 
 /// A guest's evening, from coming to knowing.
@@ -40,7 +42,7 @@ pub(crate) async fn evening(crowd: &Crowd, number: u32, arrived: Duration) -> Re
     crowd.tally.came();
     guest.wait_to_know().await;
     crowd.tally.knows(&guest.record);
-    Box::pin(guest.afterwards()).await;
+    let _ = timeout(AFTERWARDS, Box::pin(guest.afterwards())).await;
     guest.record
 }
 
@@ -63,7 +65,7 @@ impl<'a> Guest<'a> {
             holds: None,
         };
         let (server, chance) = (crowd.server_of(number), crowd.plan.chance(number.wrapping_add(1 << 31)));
-        Self { crowd, server, number, wish, chance, record, ticket: None, pass: None }
+        Self { crowd, server, number, wish, chance, record, ticket: None, pass: None, in_room: false }
     }
 
     /// Until there is an answer, or no patience.
@@ -76,7 +78,7 @@ impl<'a> Guest<'a> {
         match answer {
             Ok(answer) => self.settle(answer),
             Err(_) if self.wish.closes_page_after.is_some() => self.end(Outcome::Abandoned),
-            Err(_) => Box::pin(self.leave()).await,
+            Err(_) => Box::pin(self.give_up()).await,
         }
     }
 
@@ -114,15 +116,27 @@ impl<'a> Guest<'a> {
     }
 
     /// Patience is over. Whoever is being decided at that moment gets to know.
-    async fn leave(&mut self) {
-        let never_sent = self.record.placed.is_none() && self.record.sent == self.record.arrived;
-        let Some(ticket) = self.ticket.clone() else {
-            let told_to_come_back = self.record.code.take().is_some();
-            return self.end(match (never_sent, told_to_come_back) {
-                (true, _) => Outcome::Left,
-                (_, true) => Outcome::TurnedAway,
-                _ => Outcome::Lost,
-            });
+    async fn give_up(&mut self) {
+        if self.in_room {
+            self.leave_room().await;
+            return self.end(Outcome::Left);
+        }
+        let ticket = match self.ticket.clone() {
+            Some(ticket) => ticket,
+            // Every connection was busy.
+            None if self.record.sent == self.record.arrived => return self.end(Outcome::Left),
+            None if self.record.code.take().is_some() => return self.end(Outcome::TurnedAway),
+            None if !self.crowd.plan.keys => return self.end(Outcome::Lost),
+            // Sent and not answered: the same request with the same key has the same place, and the same answer.
+            None => match self.ask(Whose::Known, CALL).await {
+                Ok(Answer::InLine(ticket, place)) => {
+                    self.place(place);
+                    ticket
+                }
+                Ok(Answer::Again(_) | Answer::RoomFirst) => return self.end(Outcome::TurnedAway),
+                Ok(answer) => return self.settle(answer),
+                Err(_) => return self.end(Outcome::Lost),
+            },
         };
         let request = self.request("DELETE", &format!("/api/tickets/{ticket}"), "", "");
         match self.call(request, Answer::of_ticket).await {
@@ -130,7 +144,8 @@ impl<'a> Guest<'a> {
                 self.settle(answer);
             }
             // A line that cannot be left now: the guest goes all the same, and the place is decided in its turn.
-            _ => self.end(Outcome::Left),
+            Ok(_) => self.end(Outcome::Left),
+            Err(_) => self.end(Outcome::Lost),
         }
     }
 
@@ -140,7 +155,10 @@ impl<'a> Guest<'a> {
         loop {
             // What waits for long is small; the rest is on the heap while it lasts.
             let answer = match self.ticket.clone() {
-                None => Box::pin(self.ask()).await,
+                None => {
+                    let patience = CALL.max(self.crowd.plan.patience);
+                    Box::pin(self.ask(Whose::New, patience)).await
+                }
                 Some(ticket) => {
                     Box::pin(self.follow(&format!("/api/tickets/{ticket}"), Answer::of_ticket)).await
                 }
@@ -150,7 +168,9 @@ impl<'a> Guest<'a> {
                     self.place(place);
                     self.ticket = Some(ticket);
                 }
-                Ok(Answer::RoomFirst) if self.pass.is_none() => {
+                // A place inside that has lapsed is taken anew.
+                Ok(Answer::RoomFirst) if forgotten < FORGOTTEN => {
+                    forgotten += u32::from(self.pass.take().is_some());
                     if let Some(answer) = Box::pin(self.enter_room()).await {
                         return answer;
                     }
@@ -174,13 +194,14 @@ impl<'a> Guest<'a> {
         }
     }
 
-    async fn ask(&mut self) -> Result<Answer> {
-        let borrowed = self.server.borrow(Whose::New).await?;
+    async fn ask(&mut self, whose: Whose, patience: Duration) -> Result<Answer> {
+        let borrowed = self.server.borrow(whose).await;
         if self.record.sent == self.record.arrived {
             self.record.sent = self.crowd.now().max(self.record.arrived + Duration::from_nanos(1));
         }
-        let request = self.wish();
-        Box::pin(self.crowd.call_on(self.server, borrowed, request, Answer::to_wish)).await
+        self.record.code = None;
+        let (borrowed, request) = (borrowed?, self.wish());
+        Box::pin(call(borrowed, request, Answer::to_wish, patience)).await
     }
 
     /// The wish as it is sent; written only then, so that whoever waits for a connection takes no room for it.
@@ -192,13 +213,13 @@ impl<'a> Guest<'a> {
         );
         let mut headers = format!("prefer: wait={}\r\n", self.crowd.plan.wait_in_call);
         if self.crowd.plan.keys {
-            headers += &format!("idempotency-key: rehearsal-{}-{}\r\n", self.crowd.plan.seed, self.number);
+            headers += &format!("idempotency-key: rehearsal-{:016x}-{}\r\n", self.crowd.run, self.number);
         }
         self.request("POST", "/api/reservations", &headers, &body)
     }
 
     /// Waits for an answer about something by listening, where a connection is free for that, or asks for it.
-    async fn follow<T>(&mut self, path: &str, read: fn(u16, Option<u64>, &[u8]) -> T) -> Result<T>
+    pub(crate) async fn follow<T>(&mut self, path: &str, read: Read<T>) -> Result<T>
     where
         T: Send + IsOver,
     {
@@ -207,7 +228,12 @@ impl<'a> Guest<'a> {
         {
             let request = self.request("GET", &format!("{path}/events"), "accept: text/event-stream\r\n", "");
             let mut borrowed = borrowed?;
-            let head = borrowed.connection.send(request.as_bytes()).await?;
+            let mut head = borrowed.connection.send(request.as_bytes()).await;
+            if head.is_err() && borrowed.used {
+                borrowed.renew().await?;
+                head = borrowed.connection.send(request.as_bytes()).await;
+            }
+            let head = head?;
             if head.status == 200 {
                 let mut heard = Vec::new();
                 while let Some(part) = borrowed.connection.chunk().await? {
@@ -234,32 +260,6 @@ impl<'a> Guest<'a> {
         self.call(request, read).await
     }
 
-    /// Gets inside the waiting room; an answer where that is not possible.
-    async fn enter_room(&mut self) -> Option<Answer> {
-        let rooms = format!("/api/venues/{}/queue-tokens", self.crowd.plan.venue);
-        let mut request = self.request("POST", &rooms, "", "{}");
-        loop {
-            match self.call(request, Pass::read).await {
-                Ok(Pass::Inside(token)) => {
-                    self.pass = Some(token);
-                    return None;
-                }
-                Ok(Pass::Over(text)) => return Some(Answer::Strange(text)),
-                Ok(Pass::Waiting) | Err(_) => {}
-            }
-            match self.follow(&format!("{rooms}/current"), Pass::read).await {
-                Ok(Pass::Inside(token)) => {
-                    self.pass = Some(token);
-                    return None;
-                }
-                Ok(Pass::Over(text)) => return Some(Answer::Strange(text)),
-                Ok(Pass::Waiting) => {}
-                Err(_) => self.pause(None).await,
-            }
-            request = self.request("GET", &format!("{rooms}/current"), "", "");
-        }
-    }
-
     /// What guests do once they know: pay, cancel, go home. It is not waited for by anybody.
     async fn afterwards(&mut self) {
         if self.record.outcome == Outcome::Seated
@@ -269,10 +269,8 @@ impl<'a> Guest<'a> {
             let _ = self.spend(&mut seating).await;
             self.record.seating = Some(seating);
         }
-        if self.pass.is_some() {
-            let path = format!("/api/venues/{}/queue-tokens/current", self.crowd.plan.venue);
-            let request = self.request("DELETE", &path, "", "");
-            let _ = self.call(request, |status, _, _| status).await;
+        if self.pass.is_some() && self.record.outcome != Outcome::Abandoned {
+            self.leave_room().await;
         }
     }
 
@@ -294,18 +292,18 @@ impl<'a> Guest<'a> {
         Ok(())
     }
 
-    async fn call<T>(&self, request: String, read: fn(u16, Option<u64>, &[u8]) -> T) -> Result<T> {
-        let borrowed = self.server.borrow(Whose::Known).await?;
-        Box::pin(self.crowd.call_on(self.server, borrowed, request, read)).await
+    pub(crate) async fn call<T>(&self, request: String, read: Read<T>) -> Result<T> {
+        let borrowed = timeout(CALL, self.server.borrow(Whose::Known)).await??;
+        Box::pin(call(borrowed, request, read, CALL)).await
     }
 
-    fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
         let token = self.crowd.token(self.number);
         let pass = self.pass.as_ref().map(|pass| format!("queue-token: {pass}\r\n")).unwrap_or_default();
         request(&self.server.address.to_string(), Some(&token), method, path, &(pass + headers), body)
     }
 
-    async fn pause(&mut self, seconds: Option<u64>) {
+    pub(crate) async fn pause(&mut self, seconds: Option<u64>) {
         let jitter = self.chance.random_range(0.0..1.0);
         let wait = match seconds {
             Some(seconds) => Duration::from_secs(seconds.clamp(1, 60)).mul_f64(1.0 + jitter),
@@ -313,23 +311,6 @@ impl<'a> Guest<'a> {
         };
         sleep(wait).await;
     }
-}
-
-/// A request, as it travels.
-pub(crate) fn request(
-    host: &str,
-    token: Option<&str>,
-    method: &str,
-    path: &str,
-    headers: &str,
-    body: &str,
-) -> String {
-    let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
-    let content = match body {
-        "" => String::new(),
-        body => format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()),
-    };
-    format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\n{token}{headers}{content}\r\n{body}")
 }
 
 /// Whether an answer is the last one.
@@ -340,68 +321,6 @@ pub(crate) trait IsOver {
 impl IsOver for Answer {
     fn is_over(&self) -> bool {
         !matches!(self, Self::Waiting)
-    }
-}
-
-/// Where somebody stands in a waiting room.
-enum Pass {
-    Inside(Box<str>),
-    Waiting,
-    Over(Box<str>),
-}
-
-impl IsOver for Pass {
-    fn is_over(&self) -> bool {
-        !matches!(self, Self::Waiting)
-    }
-}
-
-impl Pass {
-    fn read(status: u16, _: Option<u64>, body: &[u8]) -> Self {
-        let said = Said::read(body).unwrap_or_default();
-        let over = || match strange(status, body) {
-            Answer::Strange(text) => Self::Over(text),
-            _ => Self::Waiting,
-        };
-        match (status, said.state(), &said.token) {
-            (200 | 201, "inside", Some(token)) => Self::Inside((&**token).into()),
-            (200 | 201, "waiting", _) | (409 | 429 | 503, ..) => Self::Waiting,
-            _ => over(),
-        }
-    }
-}
-
-impl Crowd {
-    /// Sends a request and reads its answer. A kept connection that the server has closed meanwhile is replaced once.
-    pub(crate) async fn call_on<T>(
-        &self,
-        server: &Connections,
-        mut borrowed: crate::connections::Borrowed<'_>,
-        request: String,
-        read: fn(u16, Option<u64>, &[u8]) -> T,
-    ) -> Result<T> {
-        // Whoever has more patience than that waits longer for an answer too.
-        let until = Instant::now() + CALL.max(self.plan.patience);
-        loop {
-            let (used, borrowed_by) = (borrowed.used, borrowed.by);
-            let called = timeout_at(until, async {
-                let head = borrowed.connection.send(request.as_bytes()).await?;
-                let body = borrowed.connection.body(head).await?;
-                Result::Ok(read(head.status, head.retry_after, body))
-            });
-            match called.await {
-                Ok(Ok(answer)) => {
-                    borrowed.give_back();
-                    return Ok(answer);
-                }
-                Ok(Err(_)) if used => {
-                    drop(borrowed);
-                    borrowed = timeout(CALL, server.borrow(borrowed_by)).await??;
-                }
-                Ok(Err(error)) => return Err(error),
-                Err(late) => return Err(late.into()),
-            }
-        }
     }
 }
 
@@ -437,7 +356,7 @@ mod tests {
         let whole = size_of_val(&evening(&crowd, 0, Duration::ZERO));
         let mut guest = Guest::new(&crowd, 0, Duration::ZERO);
         let book = size_of_val(&guest.book());
-        let ask = size_of_val(&guest.ask());
+        let ask = size_of_val(&guest.ask(Whose::New, CALL));
         // 4 KiB are promised; a task and what it waits with take some of that too.
         assert!(whole + book + ask <= 2_048, "{whole} + {book} + {ask}");
     }

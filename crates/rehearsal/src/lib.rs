@@ -16,6 +16,7 @@
 
 mod answer;
 mod arrivals;
+mod call;
 mod connections;
 mod exact;
 mod guest;
@@ -23,6 +24,7 @@ mod page;
 mod plan;
 mod record;
 mod report;
+mod room;
 mod run;
 mod said;
 mod tally;

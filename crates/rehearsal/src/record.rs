@@ -102,6 +102,11 @@ pub struct Seating {
 }
 
 impl Record {
+    /// Whether they were told that nothing is left that fits them.
+    pub fn is_refused_for_want(&self) -> bool {
+        matches!(self.code, Some("not-enough-places" | "table-unavailable" | "seat-taken"))
+    }
+
     /// How long it took from coming to knowing.
     pub fn latency(&self) -> Duration {
         self.settled.saturating_sub(self.arrived)

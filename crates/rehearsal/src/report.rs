@@ -158,7 +158,7 @@ impl Report {
 }
 
 fn sold_out(records: &[Record]) -> Option<f64> {
-    records.iter().find(|record| record.code == Some("not-enough-places"))?;
+    records.iter().find(|record| record.is_refused_for_want())?;
     let seated = records.iter().filter(|record| record.outcome == Outcome::Seated);
     seated.map(|record| record.settled).max().map(|last| last.as_secs_f64())
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::arrivals::Arrivals;
-use crate::connections::{Connections, Whose, trust};
-use crate::guest::{evening, request};
+use crate::call::{CALL, call, request};
+use crate::connections::{Address, Connections, Whose, trust};
+use crate::guest::evening;
 use crate::plan::{Plan, Slot, Wish};
 use crate::record::{Outcome, Record, Seating};
 use crate::report::Report;
@@ -25,13 +26,21 @@ const SHOWN: usize = 10;
 const OPENING: usize = 64;
 /// Guests who are looked after at the same time.
 const LOOKING: usize = 32;
+/// How often somebody is looked at who cannot be, and the pause between.
+const TRIES: usize = 3;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Why there was no rehearsal.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
     /// The server cannot be reached.
-    #[error("cannot reach http://{0} ({1}); check that the server runs there")]
+    #[error("cannot reach {0} ({1}); check that the server runs there")]
     Unreachable(String, std::io::Error),
+    /// This machine does not allow as many connections.
+    #[error(
+        "this machine allows too few open files for so many connections; raise `ulimit -n`, or lower --connections"
+    )]
+    TooFewFiles,
     /// There is no such venue.
     #[error("the server has no venue {0}; see GET /api/venues")]
     NoVenue(String),
@@ -67,6 +76,8 @@ pub(crate) struct Crowd {
     tokens: Tokens,
     pub tally: Arc<Tally>,
     pub start: Instant,
+    /// Names this rehearsal: the same crowd may come twice, and nobody gets an answer of the time before.
+    pub run: u64,
     strange: Mutex<Vec<String>>,
 }
 
@@ -79,11 +90,24 @@ pub async fn run(plan: Plan, tokens: Tokens, tally: Arc<Tally>) -> Result<Report
     let crowd = Arc::new(crowd);
     let mut records = come(&crowd).await;
     let took = crowd.now();
+    // Whoever got lost on the way here has no answer either.
+    let mut unknown = (crowd.plan.guests as usize).saturating_sub(records.len());
     if crowd.plan.look_after {
-        look_after(&crowd, &mut records).await;
+        unknown += look_after(&crowd, &mut records).await;
     }
     let strange = std::mem::take(&mut *crowd.strange());
-    Ok(Report::new(&crowd.plan, &crowd.slots, &before, records, strange, took))
+    let mut report = Report::new(&crowd.plan, &crowd.slots, &before, records, strange, took);
+    report.exactness.lost_answers += unknown as u64;
+    Ok(report)
+}
+
+fn unreached(server: &Address, error: std::io::Error) -> Failed {
+    // "Too many open files", which says nothing about the server.
+    const EMFILE: i32 = 24;
+    match error.raw_os_error() {
+        Some(EMFILE) => Failed::TooFewFiles,
+        _ => Failed::Unreachable(server.url(), error),
+    }
 }
 
 /// What there was before anybody came.
@@ -107,7 +131,7 @@ impl Crowd {
             }
         }
         let tls = match plan.servers.iter().find(|server| server.tls) {
-            Some(server) => Some(trust().map_err(|error| Failed::Unreachable(server.to_string(), error))?),
+            Some(server) => Some(trust().map_err(|error| unreached(server, error))?),
             None => None,
         };
         let each = plan.connections / plan.servers.len().max(1);
@@ -121,6 +145,7 @@ impl Crowd {
             tokens,
             tally,
             start: Instant::now(),
+            run: rand::random(),
             strange: Mutex::default(),
         })
     }
@@ -174,6 +199,8 @@ impl Crowd {
         struct Venue {
             name: String,
             inventory: String,
+            #[serde(default)]
+            exclusive: bool,
         }
         #[derive(Deserialize)]
         struct Item {
@@ -203,7 +230,7 @@ impl Crowd {
         if self.plan.look_after {
             let _: Option<List> = self.get("/api/reservations", Some(0)).await?;
         }
-        let by_head = matches!(found.inventory.as_str(), "places" | "seats");
+        let by_head = !found.exclusive && matches!(found.inventory.as_str(), "places" | "seats");
         let unit = if by_head { Unit::People } else { Unit::Reservations };
         Ok(Before { venue: found.name, unit, remaining })
     }
@@ -217,10 +244,10 @@ impl Crowd {
         let server = self.server_of(guest.unwrap_or(0));
         let token = guest.map(|guest| self.token(guest));
         let text = request(&server.address.to_string(), token.as_deref(), "GET", path, "", "");
-        let unreachable = |error| Failed::Unreachable(server.address.to_string(), error);
+        let unreachable = |error| unreached(&server.address, error);
         let borrowed = server.borrow(Whose::Known).await.map_err(unreachable)?;
-        let read = |status, _, body: &[u8]| (status, body.to_vec());
-        let (status, body) = self.call_on(server, borrowed, text, read).await.map_err(unreachable)?;
+        let read = |status, _: Option<u64>, body: &[u8]| (status, body.to_vec());
+        let (status, body) = call(borrowed, text, read, CALL).await.map_err(unreachable)?;
         let strange = || {
             let said = String::from_utf8_lossy(&body).chars().take(300).collect::<String>();
             Failed::Strange(path.to_owned(), format!("{status} {said}"))
@@ -243,7 +270,7 @@ impl Crowd {
             let share = many / OPENING + usize::from(n < many % OPENING);
             opening.spawn(async move {
                 let opened = server.open(share).await;
-                opened.map_err(|error| Failed::Unreachable(server.address.to_string(), error))
+                opened.map_err(|error| unreached(&server.address, error))
             });
         }
         while let Some(opened) = opening.join_next().await {
@@ -302,49 +329,88 @@ impl Owned {
     }
 }
 
-/// Looks at what everybody has who was seated, and everybody who does not know.
-async fn look_after(crowd: &Arc<Crowd>, records: &mut [Record]) {
+/// Looks at what everybody has who was seated, and everybody who does not know. How many could not be looked at.
+async fn look_after(crowd: &Arc<Crowd>, records: &mut [Record]) -> usize {
     let next = Arc::new(AtomicU32::new(0));
-    let unsure = |record: &Record| !matches!(record.outcome, Outcome::Refused | Outcome::TurnedAway);
-    let asked: Arc<[(usize, u32)]> = records
-        .iter()
-        .enumerate()
-        .filter(|(_, record)| unsure(record))
-        .map(|(n, record)| (n, record.guest))
-        .collect();
+    let unsure = records.iter().enumerate().filter(|(_, record)| record.outcome != Outcome::Refused);
+    let asked: Arc<[(usize, u32)]> = unsure.map(|(n, record)| (n, record.guest)).collect();
     let mut looking = JoinSet::new();
     for _ in 0..LOOKING {
         let (crowd, next, asked) = (crowd.clone(), next.clone(), asked.clone());
         looking.spawn(async move {
-            let mut found = Vec::new();
-            while let Some(&(record, guest)) = asked.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                if let Ok(Some(list)) = crowd.get::<List>("/api/reservations", Some(guest)).await {
-                    found.push((record, list));
+            let (mut found, mut failures) = (Vec::new(), 0);
+            // A server that answers nobody any more is not asked for everybody.
+            while failures < TRIES
+                && let Some(&(record, guest)) = asked.get(next.fetch_add(1, Ordering::Relaxed) as usize)
+            {
+                failures = 0;
+                while failures < TRIES {
+                    match timeout(CALL, crowd.get::<List>("/api/reservations", Some(guest))).await {
+                        Ok(Ok(Some(list))) => {
+                            found.push((record, list));
+                            break;
+                        }
+                        _ => failures += 1,
+                    }
+                    sleep(PAUSE).await;
                 }
             }
             found
         });
     }
+    let mut looked_at = 0;
     while let Some(found) = looking.join_next().await {
         for (record, list) in found.into_iter().flatten() {
-            let (record, venue) = (&mut records[record], &crowd.plan.venue);
-            let Slot { date, time } = crowd.slot(record.slot as usize);
-            let mut here = list.items;
-            here.retain(|owned| owned.venue_id == *venue && owned.date == *date && owned.time == *time);
-            record.is_there =
-                record.seating.as_ref().map(|seating| here.iter().any(|owned| *owned.id == *seating.id));
-            here.retain(Owned::holds_a_place);
-            record.holds = Some(u32::try_from(here.len()).unwrap_or(u32::MAX));
-            if let (None, Some(owned)) = (&record.seating, here.pop()) {
-                record.seating = Some(Box::new(Seating {
-                    id: owned.id.into(),
-                    from: owned.created_at.map(|at| at.as_millisecond()),
-                    until: owned.expires_at.map(|at| at.as_millisecond()),
-                    table: owned.table,
-                    seats: owned.seats.into_iter().map(Into::into).collect(),
-                    ..Seating::default()
-                }));
-            }
+            looked_at += 1;
+            let record = &mut records[record];
+            let slot = crowd.slot(record.slot as usize);
+            found_out(record, list.items, &crowd.plan.venue, slot);
+        }
+    }
+    let unseen = asked.len() - looked_at;
+    if unseen > 0 {
+        crowd.note(format!("{unseen} guests could not be looked at afterwards"));
+    }
+    unseen
+}
+
+/// What somebody turns out to have.
+fn found_out(record: &mut Record, owned: Vec<Owned>, venue: &str, slot: &Slot) {
+    let Slot { date, time } = slot;
+    let mut here = owned;
+    here.retain(|owned| owned.venue_id == venue && owned.date == *date && owned.time == *time);
+    if let Some(seating) = &mut record.seating {
+        let own = here.iter().find(|owned| *owned.id == *seating.id);
+        record.is_there = Some(own.is_some());
+        // What was done about it may have been done although its answer was lost.
+        if let Some(own) = own {
+            seating.paid |= matches!(own.status.as_str(), "CONFIRMED" | "PREPAY_CONFIRM");
+            seating.cancelled |= matches!(own.status.as_str(), "CANCELED" | "REFUNDED");
+        }
+    }
+    let over = here.iter().find(|owned| !owned.holds_a_place()).map(|owned| owned.id.clone());
+    here.retain(Owned::holds_a_place);
+    record.holds = Some(u32::try_from(here.len()).unwrap_or(u32::MAX));
+    if record.seating.is_some() {
+        return;
+    }
+    record.seating = match (here.pop(), over) {
+        (Some(owned), _) => Some(Box::new(owned.into())),
+        // Had a place for a while that nobody waited for: when it was given back is not known.
+        (None, Some(id)) => Some(Box::new(Seating { id: id.into(), cancelled: true, ..Seating::default() })),
+        (None, None) => None,
+    };
+}
+
+impl From<Owned> for Seating {
+    fn from(owned: Owned) -> Self {
+        Self {
+            id: owned.id.into(),
+            from: owned.created_at.map(|at| at.as_millisecond()),
+            until: owned.expires_at.map(|at| at.as_millisecond()),
+            table: owned.table,
+            seats: owned.seats.into_iter().map(Into::into).collect(),
+            ..Self::default()
         }
     }
 }

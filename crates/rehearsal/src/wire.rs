@@ -38,6 +38,8 @@ enum Stream {
 pub(crate) struct Head {
     pub status: u16,
     pub retry_after: Option<u64>,
+    /// Whether the server hangs up after it.
+    closes: bool,
     body: Body,
 }
 
@@ -63,6 +65,17 @@ impl Connection {
             }
         };
         Ok(Self { stream, read: Vec::new(), next: 0, usable: true })
+    }
+
+    /// Whether the server has closed it, as far as is known: of an encrypted one it is not.
+    pub fn is_closed(&self) -> bool {
+        match &self.stream {
+            // Nothing may come while nothing was asked: not even the end.
+            Stream::Plain(stream) => {
+                !matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+            }
+            Stream::Tls(_) => false,
+        }
     }
 
     /// Sends a request and reads the head of its answer.
@@ -109,7 +122,7 @@ impl Connection {
                 return Err(Error::new(ErrorKind::InvalidData, "an answer without a length"));
             }
         };
-        self.usable = true;
+        self.usable = !head.closes;
         Ok(&self.read[range])
     }
 
@@ -171,6 +184,7 @@ impl Connection {
         };
         let head = Head {
             status: response.code.ok_or_else(strange)?,
+            closes: find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")),
             retry_after: find("retry-after").and_then(|seconds| seconds.parse().ok()),
             body,
         };

@@ -26,7 +26,7 @@ pub(super) struct Rehearse {
     servers: Vec<Address>,
     /// The venue
     #[arg(long, value_name = "ID")]
-    venue: String,
+    venue: booking::VenueId,
     /// What is asked for, in the venue's time zone: "2026-12-24 12:00"; may be given several times
     #[arg(long = "slot", value_name = "SLOT", required_unless_present = "replay")]
     slots: Vec<Slot>,
@@ -79,14 +79,15 @@ impl Rehearse {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let plan = self.plan()?;
         let tokens = runtime.block_on(self.tokens(&plan))?;
-        // Before the guests come: afterwards would be too late to say so.
-        let page = self.report.as_ref().map(|path| {
-            std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))
-        });
-        let page = page.transpose()?;
+        if let Some(path) = &self.report {
+            // Before the guests come: afterwards would be too late to say so. What is there stays until there is better.
+            let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            opened.with_context(|| format!("cannot write {}", path.display()))?;
+        }
         let report = runtime.block_on(watched(plan, tokens))?;
-        if let Some(mut page) = page {
-            page.write_all(rehearsal::page(&report).as_bytes()).context("cannot write the report")?;
+        if let Some(path) = &self.report {
+            let written = std::fs::write(path, rehearsal::page(&report));
+            written.with_context(|| format!("cannot write {}", path.display()))?;
         }
         let text = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
         super::print(&text)?;
@@ -94,6 +95,11 @@ impl Rehearse {
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {
+        ensure!(
+            self.connections as usize >= 2 * self.servers.len(),
+            "--connections must be at least {}: two for each server",
+            2 * self.servers.len()
+        );
         let arrivals = match &self.replay {
             None => self.arrive.clone(),
             Some(path) => {
@@ -115,7 +121,7 @@ impl Rehearse {
         };
         Ok(Plan {
             servers: self.servers.clone(),
-            venue: self.venue.clone(),
+            venue: self.venue.to_string(),
             slots: self.slots.clone(),
             popularity: Popularity::Even,
             arrivals,

@@ -148,7 +148,11 @@ impl RehearsalView {
             p99: seen.p99,
             ..Self::default()
         };
+        // In this order: its end is told before it ends.
+        let finished = latest.running.is_finished();
         match latest.ended.get() {
+            // It died.
+            None if finished => Self { state: "failed", ..view },
             None => view,
             Some(Ok(report)) => {
                 let exact = Some(report.exactness.is_exact());
@@ -184,7 +188,7 @@ pub async fn start(
         }
     };
     let mut latest = app.rehearsals.latest();
-    if latest.as_ref().is_some_and(|latest| latest.ended.get().is_none()) {
+    if latest.as_ref().is_some_and(|latest| !latest.running.is_finished()) {
         let (en, ko) = ("A rehearsal is under way; wait until it is over.", "이미 리허설이 진행 중입니다.");
         return Err(Problem::new(Code::RequestInProgress, en, ko));
     }

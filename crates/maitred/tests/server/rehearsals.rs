@@ -14,7 +14,12 @@ use crate::house::{House, told_to_both};
 use crate::process::{Program, complaint, run, stdout};
 use crate::steps::until;
 
-told_to_both!(a_crowd_is_treated_right, arrivals_are_replayed, guests_pass_a_waiting_room);
+told_to_both!(
+    a_crowd_is_treated_right,
+    arrivals_are_replayed,
+    guests_pass_a_waiting_room,
+    one_party_at_a_time_and_tables_are_counted_by_the_reservation,
+);
 
 /// Noon in two days, at a venue in Seoul.
 fn slot() -> String {
@@ -101,6 +106,31 @@ async fn guests_pass_a_waiting_room(house: House) {
     staff.put(&path, json!({"enabled": true, "size": 5})).await.expect(200);
     let report = rehearse(&house, &venue, &["--slot", &slot(), "--guests", "30", "--patience", "60s"]);
     assert_eq!(report["outcomes"], json!({"seated": 5, "refused": 25}), "{report:#}");
+
+    // Somebody who is inside and takes their time: whoever loses patience behind them has lost no answer.
+    staff.put(&path, json!({"enabled": true, "size": 1})).await.expect(200);
+    let slow = house.guest();
+    let tokens = format!("/api/venues/{venue}/queue-tokens");
+    assert_eq!(slow.post(&tokens, json!({})).await.expect(201).json()["state"], "inside");
+    let other = slot().replace("12:00", "13:00");
+    let report = rehearse(&house, &venue, &["--slot", &other, "--guests", "10", "--patience", "1s"]);
+    assert_eq!(report["outcomes"], json!({"left": 10}), "{report:#}");
+    let left = slow.get(&format!("{tokens}/current")).await.expect(200).json();
+    assert_eq!(left["state"], "inside");
+}
+
+async fn one_party_at_a_time_and_tables_are_counted_by_the_reservation(house: House) {
+    let staff = house.guest();
+    let exclusive = json!({"name": "One Party", "exclusive": true});
+    let tables =
+        json!({"name": "Two Tables", "tables": [{"number": 1, "seats": 2}, {"number": 2, "seats": 4}]});
+    for (settings, seated) in [(exclusive, 1), (tables, 2)] {
+        let made = staff.post("/api/venues", settings).await.expect(201).json();
+        let venue = made["id"].as_str().unwrap();
+        let report = rehearse(&house, venue, &["--slot", &slot(), "--guests", "40", "--party", "2"]);
+        assert_eq!(report["outcomes"], json!({"seated": seated, "refused": 40 - seated}), "{report:#}");
+        assert!(report["soldOutAfter"].is_f64(), "{report:#}");
+    }
 }
 
 /// A server that says yes to everybody, and numbers the later ones lower.
