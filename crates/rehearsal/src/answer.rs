@@ -43,7 +43,7 @@ fn refusal(code: &str) -> Option<&'static str> {
 impl Answer {
     /// The answer to the wish itself.
     pub fn to_wish(status: u16, retry_after: Option<u64>, body: &[u8]) -> Self {
-        let Some(said) = Said::read(body) else { return strange(status, body) };
+        let Some(said) = Said::read(body) else { return Self::Strange(strange(status, body)) };
         let place = said.place();
         match (status, said.code()) {
             (201, _) => Self::Seated(Box::new(seating(&said)), place),
@@ -59,33 +59,33 @@ impl Answer {
             (403, "queue-token-required") => Self::RoomFirst,
             (403 | 409, code) => match refusal(code) {
                 Some(code) => Self::Refused(code, place),
-                None => strange(status, body),
+                None => Self::Strange(strange(status, body)),
             },
-            _ => strange(status, body),
+            _ => Self::Strange(strange(status, body)),
         }
     }
 
     /// What is said of a ticket.
     pub fn of_ticket(status: u16, retry_after: Option<u64>, body: &[u8]) -> Self {
-        let Some(said) = Said::read(body) else { return strange(status, body) };
+        let Some(said) = Said::read(body) else { return Self::Strange(strange(status, body)) };
         let outcome = said.outcome.as_ref();
         match (status, said.state()) {
             (200, "waiting") => Self::Waiting,
             (200, "left") => Self::Left,
             (200, "seated") => match outcome.and_then(|outcome| outcome.reservation.as_deref()) {
                 Some(reservation) => Self::Seated(Box::new(seating(reservation)), said.place()),
-                None => strange(status, body),
+                None => Self::Strange(strange(status, body)),
             },
             (200, "refused") => {
                 let problem = outcome.and_then(|outcome| outcome.problem.as_deref());
                 match problem.and_then(|problem| refusal(problem.code())) {
                     Some(code) => Self::Refused(code, said.place()),
-                    None => strange(status, body),
+                    None => Self::Strange(strange(status, body)),
                 }
             }
             (404, _) => Self::Forgotten,
             (503 | 429, _) => Self::Again(retry_after),
-            _ => strange(status, body),
+            _ => Self::Strange(strange(status, body)),
         }
     }
 }
@@ -102,9 +102,10 @@ fn seating(said: &Said<'_>) -> Seating {
     }
 }
 
-pub(crate) fn strange(status: u16, body: &[u8]) -> Answer {
+/// An answer that was not understood, short enough to be shown.
+pub(crate) fn strange(status: u16, body: &[u8]) -> Box<str> {
     let text: String = String::from_utf8_lossy(body).chars().take(300).collect();
-    Answer::Strange(format!("{status} {text}").into())
+    format!("{status} {text}").into()
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use tokio::time::{sleep, timeout, timeout_at};
 
-use crate::answer::{Answer, strange};
+use crate::answer::Answer;
 use crate::call::{CALL, Read, call, request};
-use crate::connections::{Connections, Whose};
+use crate::connections::{Borrowed, Connections, Whose};
 use crate::plan::{Slot, Waiting, Wish};
 use crate::record::{Outcome, Record, Seating};
 use crate::run::Crowd;
@@ -186,7 +186,7 @@ impl<'a> Guest<'a> {
                 }
                 Ok(Answer::Waiting) => self.pause(None).await,
                 Ok(Answer::RoomFirst | Answer::Forgotten) => {
-                    return strange(404, b"the server forgot the place again and again");
+                    return Answer::Strange("the server forgot the place again and again".into());
                 }
                 Ok(answer) => return answer,
                 Err(_) => self.pause(None).await,
@@ -219,77 +219,90 @@ impl<'a> Guest<'a> {
     }
 
     /// Waits for an answer about something by listening, where a connection is free for that, or asks for it.
-    pub(crate) async fn follow<T>(&mut self, path: &str, read: Read<T>) -> Result<T>
-    where
-        T: Send + IsOver,
-    {
+    pub(crate) async fn follow<T: IsOver>(&mut self, path: &str, read: Read<T>) -> Result<T> {
         if self.crowd.plan.waiting == Waiting::Listen
             && let Some(borrowed) = self.server.try_borrow().await
         {
-            let request = self.request("GET", &format!("{path}/events"), "accept: text/event-stream\r\n", "");
-            let mut borrowed = borrowed?;
-            let mut head = borrowed.connection.send(request.as_bytes()).await;
-            if head.is_err() && borrowed.used {
-                borrowed.renew().await?;
-                head = borrowed.connection.send(request.as_bytes()).await;
-            }
-            let head = head?;
-            if head.status == 200 {
-                let mut heard = Vec::new();
-                while let Some(part) = borrowed.connection.chunk().await? {
-                    heard.extend_from_slice(borrowed.connection.text(part));
-                    while let Some(end) = heard.windows(2).position(|pair| pair == b"\n\n") {
-                        let event: Vec<u8> = heard.drain(..end + 2).collect();
-                        let data =
-                            event.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data:"));
-                        let answer = data.map(|data| read(200, None, data));
-                        if let Some(answer) = answer.filter(IsOver::is_over) {
-                            return Ok(answer);
-                        }
-                    }
-                }
-            } else {
-                let answer = read(head.status, head.retry_after, borrowed.connection.body(head).await?);
-                borrowed.give_back();
+            if let Some(answer) = self.listen(borrowed?, path, read).await? {
                 return Ok(answer);
             }
         } else {
             self.pause(None).await;
         }
-        let request = self.request("GET", path, "", "");
-        self.call(request, read).await
+        self.call(self.request("GET", path, "", ""), read).await
+    }
+
+    /// Listens until there is an answer; none where the server ends the stream before.
+    async fn listen<T: IsOver>(
+        &self,
+        mut borrowed: Borrowed<'_>,
+        path: &str,
+        read: Read<T>,
+    ) -> Result<Option<T>> {
+        let request = self.request("GET", &format!("{path}/events"), "accept: text/event-stream\r\n", "");
+        let mut head = borrowed.connection.send(request.as_bytes()).await;
+        if head.is_err() && borrowed.used {
+            borrowed.renew().await?;
+            head = borrowed.connection.send(request.as_bytes()).await;
+        }
+        let head = head?;
+        if head.status != 200 {
+            let answer = read(head.status, head.retry_after, borrowed.connection.body(head).await?);
+            borrowed.give_back();
+            return Ok(Some(answer));
+        }
+        let mut heard = Vec::new();
+        while let Some(part) = borrowed.connection.chunk().await? {
+            heard.extend_from_slice(borrowed.connection.text(part));
+            while let Some(end) = heard.windows(2).position(|pair| pair == b"\n\n") {
+                let event: Vec<u8> = heard.drain(..end + 2).collect();
+                let mut lines = event.split(|byte| *byte == b'\n');
+                let data = lines.find_map(|line| line.strip_prefix(b"data:"));
+                if let Some(answer) = data.map(|data| read(200, None, data)).filter(IsOver::is_over) {
+                    return Ok(Some(answer));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What guests do once they know: pay, cancel, go home. It is not waited for by anybody.
     async fn afterwards(&mut self) {
-        if self.record.outcome == Outcome::Seated
-            && let Some(mut seating) = self.record.seating.take()
-        {
-            // A payment that is lost or refused is no answer to the wish; it shows as unpaid.
-            let _ = self.spend(&mut seating).await;
-            self.record.seating = Some(seating);
-        }
+        // A payment that is lost or refused is no answer to the wish; it shows as unpaid.
+        let _ = self.spend().await;
         if self.pass.is_some() && self.record.outcome != Outcome::Abandoned {
             self.leave_room().await;
         }
     }
 
-    async fn spend(&mut self, seating: &mut Seating) -> Result<()> {
-        let about = format!("/api/reservations/{}", seating.id);
+    async fn spend(&mut self) -> Result<()> {
+        let Some((id, due)) = self.record.seating.as_ref().map(|won| (won.id.clone(), won.due)) else {
+            return Ok(());
+        };
+        let status: Read<u16> = |status, _, _| status;
+        let about = format!("/api/reservations/{id}");
         if self.wish.pays {
             let begun = self.crowd.now();
-            let charge = format!(r#"{{"amount":{}}}"#, seating.due.max(1));
-            let request = self.request("POST", "/api/wallet/charges", "", &charge);
-            self.call(request, |status, _, _| status).await?;
+            let charge = format!(r#"{{"amount":{}}}"#, due.max(1));
+            self.call(self.request("POST", "/api/wallet/charges", "", &charge), status).await?;
             let request = self.request("POST", &format!("{about}/payment"), "", r#"{"method":"points"}"#);
-            seating.paid = self.call(request, |status, _, _| status).await? == 200;
-            seating.paying = Some(self.crowd.now().saturating_sub(begun));
+            let paid = self.call(request, status).await? == 200;
+            let took = self.crowd.now().saturating_sub(begun);
+            self.won(|seating| (seating.paid, seating.paying) = (paid, Some(took)));
         }
         if self.wish.cancels {
             let request = self.request("POST", &format!("{about}/cancel"), "", "{}");
-            seating.cancelled = self.call(request, |status, _, _| status).await? == 200;
+            let cancelled = self.call(request, status).await? == 200;
+            self.won(|seating| seating.cancelled = cancelled);
         }
         Ok(())
+    }
+
+    /// Notes something about what was won. It stays in the record all the time: time may run out anywhere.
+    fn won(&mut self, note: impl FnOnce(&mut Seating)) {
+        if let Some(seating) = &mut self.record.seating {
+            note(seating);
+        }
     }
 
     pub(crate) async fn call<T>(&self, request: String, read: Read<T>) -> Result<T> {

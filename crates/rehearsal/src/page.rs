@@ -79,11 +79,7 @@ fn latencies(report: &Report, page: &mut String) {
         "<section><h2>From coming to knowing</h2><table><tr><th></th><th>guests</th><th>p50</th><th>p90</th>\
          <th>p99</th><th>longest</th></tr>",
     );
-    let names = Outcome::ALL.iter().map(|outcome| outcome.as_str()).chain(["all"]);
-    let rows = names.filter_map(|name| Some((name, *report.latency.get(name)?)));
-    for (name, times) in rows.chain(report.paying.map(|paying| ("paying", paying))) {
-        let [p50, p90, p99, max] = [times.p50, times.p90, times.p99, times.max].map(told);
-        let count = grouped(times.count);
+    for (name, count, [p50, p90, p99, max]) in report.rows() {
         let _ = write!(
             page,
             "<tr><th>{name}</th><td>{count}</td><td>{p50}</td><td>{p90}</td><td>{p99}</td><td>{max}</td></tr>"

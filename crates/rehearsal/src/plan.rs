@@ -152,8 +152,9 @@ mod tests {
 
     #[test]
     fn slots_are_read_and_written() {
-        let slot: Slot = "2026-12-24T9:00".parse().unwrap_or_else(|_| "2026-12-24 09:00".parse().unwrap());
-        assert_eq!(slot.to_string(), "2026-12-24 09:00");
+        for text in ["2026-12-24 09:00", "2026-12-24T09:00", " 2026-12-24 09:00 "] {
+            assert_eq!(text.parse::<Slot>().unwrap().to_string(), "2026-12-24 09:00");
+        }
         assert!("tomorrow at noon".parse::<Slot>().is_err());
         assert!("2026-13-24 12:00".parse::<Slot>().is_err());
     }

@@ -151,6 +151,15 @@ impl Report {
         }
     }
 
+    /// How long whom it took, as it is told: who, how many, and the percentiles.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, String, [String; 4])> {
+        let names = Outcome::ALL.iter().map(|outcome| outcome.as_str()).chain(["all"]);
+        let known = names.filter_map(|name| Some((name, *self.latency.get(name)?)));
+        known.chain(self.paying.map(|paying| ("paying", paying))).map(|(name, times)| {
+            (name, grouped(times.count), [times.p50, times.p90, times.p99, times.max].map(told))
+        })
+    }
+
     /// How many ended so.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.outcomes.get(outcome.as_str()).copied().unwrap_or(0)
@@ -244,14 +253,8 @@ impl std::fmt::Display for Report {
             writeln!(f, "Sold out after {after:.2} s.")?;
         }
         writeln!(f, "\n{:<14}{:>9}{:>11}{:>11}{:>11}{:>11}", "", "guests", "p50", "p90", "p99", "longest")?;
-        let rows = Outcome::ALL.iter().map(|outcome| outcome.as_str()).chain(["all"]);
-        for (name, times) in rows.filter_map(|name| Some((name, self.latency.get(name)?))) {
-            let [p50, p90, p99, max] = [times.p50, times.p90, times.p99, times.max].map(told);
-            writeln!(f, "{name:<14}{:>9}{p50:>11}{p90:>11}{p99:>11}{max:>11}", grouped(times.count))?;
-        }
-        if let Some(times) = &self.paying {
-            let [p50, p90, p99, max] = [times.p50, times.p90, times.p99, times.max].map(told);
-            writeln!(f, "{:<14}{:>9}{p50:>11}{p90:>11}{p99:>11}{max:>11}", "paid", grouped(times.count))?;
+        for (name, count, [p50, p90, p99, max]) in self.rows() {
+            writeln!(f, "{name:<14}{count:>9}{p50:>11}{p90:>11}{p99:>11}{max:>11}")?;
         }
         let refusals: Vec<_> =
             self.refusals.iter().map(|(code, n)| format!("{} {code}", grouped(*n))).collect();

@@ -26,10 +26,7 @@ impl Pass {
             // Whoever has a token already is told so.
             (200 | 201, "waiting", _) | (409, ..) => Self::Waiting,
             (429 | 503, ..) => Self::Again(retry_after),
-            _ => match strange(status, body) {
-                Answer::Strange(text) => Self::Over(text),
-                _ => Self::Waiting,
-            },
+            _ => Self::Over(strange(status, body)),
         }
     }
 }

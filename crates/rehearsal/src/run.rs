@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::answer::strange;
 use crate::arrivals::Arrivals;
 use crate::call::{CALL, call, request};
 use crate::connections::{Address, Connections, Whose, trust};
@@ -248,10 +249,7 @@ impl Crowd {
         let borrowed = server.borrow(Whose::Known).await.map_err(unreachable)?;
         let read = |status, _: Option<u64>, body: &[u8]| (status, body.to_vec());
         let (status, body) = call(borrowed, text, read, CALL).await.map_err(unreachable)?;
-        let strange = || {
-            let said = String::from_utf8_lossy(&body).chars().take(300).collect::<String>();
-            Failed::Strange(path.to_owned(), format!("{status} {said}"))
-        };
+        let strange = || Failed::Strange(path.to_owned(), strange(status, &body).into());
         match status {
             404 | 422 => Ok(None),
             401 => Err(Failed::Strangers),

@@ -67,19 +67,14 @@ impl Tally {
     }
 
     pub(crate) fn knows(&self, record: &Record) {
-        if let Some(at) = Outcome::ALL.iter().position(|outcome| *outcome == record.outcome) {
-            self.outcomes[at].fetch_add(1, Ordering::Relaxed);
-        }
+        self.outcomes[record.outcome as usize].fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(record.latency().as_micros()).unwrap_or(u64::MAX);
         self.latencies.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(micros.max(1));
     }
 
     /// How it stands.
     pub fn view(&self) -> View {
-        let of = |outcome: Outcome| {
-            let at = Outcome::ALL.iter().position(|other| *other == outcome).unwrap_or(0);
-            self.outcomes[at].load(Ordering::Relaxed)
-        };
+        let of = |outcome: Outcome| self.outcomes[outcome as usize].load(Ordering::Relaxed);
         let known: u32 = Outcome::ALL.iter().map(|outcome| of(*outcome)).sum();
         let arrived = self.arrived.load(Ordering::Relaxed);
         let (p50, p99) = {
