@@ -22,6 +22,7 @@ pub mod keyring;
 pub mod passwords;
 pub mod payments;
 pub mod recent;
+pub mod rehearsals;
 pub mod rooms;
 pub mod seating;
 pub mod server;

@@ -22,6 +22,7 @@ use crate::http::{self, App};
 use crate::keyring::{Kept, Keyring};
 use crate::passwords::Passwords;
 use crate::payments::Payments;
+use crate::rehearsals::Rehearsals;
 use crate::rooms::WaitingRooms;
 use crate::seating::Seating;
 use crate::signing::Signer;
@@ -153,7 +154,7 @@ impl Server {
             token_lifetime: config.token_lifetime(),
             coordination,
             boards: http::Boards::default(),
-            rehearsals: http::Rehearsals::default(),
+            rehearsals: Rehearsals::default(),
             metrics,
             stopping: stopping.clone(),
         });

@@ -45,6 +45,7 @@ use crate::desk::Desk;
 use crate::keyring::Keyring;
 use crate::passwords::Passwords;
 use crate::payments::{Payments, Till};
+use crate::rehearsals::Rehearsals;
 use crate::rooms::WaitingRooms;
 use crate::seating::Seating;
 use crate::venues::Venues;
@@ -53,7 +54,6 @@ use docs::Bearer;
 use problem::{Code, Problem};
 
 pub use board::Boards;
-pub use rehearsals::Rehearsals;
 pub use server::{Limits, serve};
 
 /// What handlers work with.

@@ -1,9 +1,6 @@
-//! A rehearsal at the press of a button, on a demo server only: synthetic guests come over HTTP like anybody else, and the
-//! venue's staff watch the board.
+//! A rehearsal at the press of a button, on a demo server only, for the venue's staff who watch the board.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::extract::State;
 use booking::venue::StartTime;
@@ -11,9 +8,7 @@ use booking::{SlotId, Venue, VenueId};
 use hyper::StatusCode;
 use jiff::ToSpan;
 use jiff::civil::Date;
-use rehearsal::{Arrivals, Plan, Popularity, Report, Slot, Tally, Waiting};
 use serde::{Deserialize, Serialize};
-use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
 use super::App;
@@ -21,64 +16,11 @@ use super::extract::{Guest, Id, Json};
 use super::problem::{Code, Problem, ProblemBody};
 use super::reservations::slot;
 use super::staff::own_venue;
+use crate::rehearsals::{Latest, MOST, Standing, UnderWay};
 use crate::synthetic;
 
-/// Guests who come where nobody says how many, and the most that may be sent.
-const GUESTS: u32 = 1_000;
-/// Over how long they come: long enough to see the line grow and go.
-const COMING: Duration = Duration::from_secs(4);
 /// How many days are looked through for a slot that is free.
 const DAYS: i32 = 14;
-
-/// The rehearsal of this server, if it may have any.
-#[derive(Default)]
-pub struct Rehearsals {
-    /// Where guests find the server; unset where there are no rehearsals.
-    server: OnceLock<SocketAddr>,
-    latest: Mutex<Option<Latest>>,
-}
-
-/// The rehearsal that was started last.
-struct Latest {
-    venue: VenueId,
-    slot: SlotId,
-    guests: u32,
-    tally: Arc<Tally>,
-    ended: Arc<OnceLock<Result<Report, String>>>,
-    running: JoinHandle<()>,
-}
-
-impl Rehearsals {
-    /// From now on staff may rehearse, with guests who come to this address.
-    pub fn allow(&self, listening: SocketAddr) {
-        let mut server = listening;
-        // Listening everywhere is listening here too.
-        match server.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => server.set_ip(Ipv4Addr::LOCALHOST.into()),
-            IpAddr::V6(ip) if ip.is_unspecified() => server.set_ip(Ipv6Addr::LOCALHOST.into()),
-            _ => {}
-        }
-        // Allowed twice is allowed.
-        let _ = self.server.set(server);
-    }
-
-    /// Sends everybody home who is still there.
-    pub async fn close(&self) {
-        let latest = self.latest().take();
-        if let Some(latest) = latest {
-            latest.running.abort();
-            let _ = latest.running.await;
-        }
-    }
-
-    fn latest(&self) -> std::sync::MutexGuard<'_, Option<Latest>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn server(&self) -> Result<SocketAddr, Problem> {
-        self.server.get().copied().ok_or_else(|| Problem::not_found("rehearsal"))
-    }
-}
 
 /// Guests to send.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -148,19 +90,20 @@ impl RehearsalView {
             p99: seen.p99,
             ..Self::default()
         };
-        // In this order: its end is told before it ends.
-        let finished = latest.running.is_finished();
-        match latest.ended.get() {
-            // It died.
-            None if finished => Self { state: "failed", ..view },
-            None => view,
-            Some(Ok(report)) => {
+        match latest.standing() {
+            Standing::Running => view,
+            Standing::Over(report) => {
                 let exact = Some(report.exactness.is_exact());
                 Self { state: "over", seconds: Some(report.seconds), exact, ..view }
             }
-            Some(Err(why)) => Self { state: "failed", detail: Some(why.clone()), ..view },
+            Standing::Failed(why) => Self { state: "failed", detail: why.map(str::to_owned), ..view },
         }
     }
+}
+
+/// Whether there are rehearsals here.
+fn allowed(app: &App) -> Result<(), Problem> {
+    if app.rehearsals.are_allowed() { Ok(()) } else { Err(Problem::not_found("rehearsal")) }
 }
 
 /// Send synthetic guests at a venue; on a demo server only. They book for real.
@@ -174,11 +117,11 @@ pub async fn start(
     Id(id): Id<VenueId>,
     Json { value: request, .. }: Json<RehearsalRequest>,
 ) -> Result<(StatusCode, axum::Json<RehearsalView>), Problem> {
-    let server = app.rehearsals.server()?;
+    allowed(&app)?;
     let venue = own_venue(&app, &guest, id).await?;
-    let guests = request.guests.unwrap_or(GUESTS);
-    if !(1..=GUESTS).contains(&guests) {
-        return Err(Problem::field("/guests", format!("must be between 1 and {GUESTS}")));
+    let guests = request.guests.unwrap_or(MOST);
+    if !(1..=MOST).contains(&guests) {
+        return Err(Problem::field("/guests", format!("must be between 1 and {MOST}")));
     }
     let slot = match (&request.date, &request.time) {
         (None, None) => free_slot(&app, &venue).await?,
@@ -187,46 +130,13 @@ pub async fn start(
                 .map_err(Problem::invalid)?
         }
     };
-    let mut latest = app.rehearsals.latest();
-    if latest.as_ref().is_some_and(|latest| !latest.running.is_finished()) {
-        let (en, ko) = ("A rehearsal is under way; wait until it is over.", "이미 리허설이 진행 중입니다.");
-        return Err(Problem::new(Code::RequestInProgress, en, ko));
-    }
-    let started = latest.insert(begin(&app, server, id, slot, guests));
-    Ok((StatusCode::ACCEPTED, axum::Json(RehearsalView::of(started))))
-}
-
-/// Lets the guests come.
-fn begin(app: &Arc<App>, server: SocketAddr, venue: VenueId, slot: SlotId, guests: u32) -> Latest {
-    let (tally, ended) = (Arc::new(Tally::default()), Arc::new(OnceLock::new()));
     let keys = app.clone();
     let tokens = synthetic::tokens(move |claims| keys.signer.sign(claims), guests, app.clock.now());
-    let plan = Plan {
-        servers: vec![server.into()],
-        venue: venue.to_string(),
-        slots: vec![Slot { date: slot.date().to_string(), time: StartTime(slot.time()).to_string() }],
-        popularity: Popularity::Even,
-        arrivals: Arrivals::Over(COMING.mul_f64(f64::from(guests) / f64::from(GUESTS))),
-        guests,
-        party: 1..=4,
-        patience: Duration::from_secs(30),
-        abandon: 0.05,
-        pay: 0.6,
-        cancel: 0.0,
-        waiting: Waiting::Listen,
-        wait_in_call: 2,
-        keys: true,
-        look_after: true,
-        connections: 200,
-        seed: rand::random(),
-    };
-    let (seen, end) = (tally.clone(), ended.clone());
-    let running = tokio::spawn(async move {
-        let report = rehearsal::run(plan, tokens, seen).await;
-        // Nobody else sets it.
-        let _ = end.set(report.map_err(|error| error.to_string()));
-    });
-    Latest { venue, slot, guests, tally, ended, running }
+    let started = app.rehearsals.start(id, slot, guests, tokens).map_err(|UnderWay| {
+        let (en, ko) = ("A rehearsal is under way; wait until it is over.", "이미 리허설이 진행 중입니다.");
+        Problem::new(Code::RequestInProgress, en, ko)
+    })?;
+    Ok((StatusCode::ACCEPTED, axum::Json(RehearsalView::of(&started))))
 }
 
 /// The first slot from tomorrow on of which nothing is taken.
@@ -255,10 +165,9 @@ pub async fn look(
     guest: Guest,
     Id(id): Id<VenueId>,
 ) -> Result<axum::Json<RehearsalView>, Problem> {
-    app.rehearsals.server()?;
+    allowed(&app)?;
     own_venue(&app, &guest, id).await?;
-    let latest = app.rehearsals.latest();
-    let here = latest.as_ref().filter(|latest| latest.venue == id);
-    let nothing = || RehearsalView { state: "ready", guests: GUESTS, ..RehearsalView::default() };
-    Ok(axum::Json(here.map_or_else(nothing, RehearsalView::of)))
+    let here = app.rehearsals.latest().filter(|latest| latest.venue == id);
+    let nothing = || RehearsalView { state: "ready", guests: MOST, ..RehearsalView::default() };
+    Ok(axum::Json(here.as_ref().map_or_else(nothing, RehearsalView::of)))
 }
