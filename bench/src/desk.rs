@@ -91,24 +91,42 @@ pub fn throughput(world: &World, batch: usize, people: u64, in_line: u64) -> Res
     world.runtime.block_on(async {
         let open = OpenDesk::over(world, store, batch).await?;
         let start = Instant::now();
-        let guests: Vec<_> = (0..in_line)
-            .map(|first| {
-                let line = open.line();
-                tokio::spawn(async move {
-                    let mut seated = 0_u64;
-                    for guest in (first..people).step_by(usize::try_from(in_line).unwrap_or(1)) {
-                        seated += u64::from(line.book(guest, || ()).await?);
-                    }
-                    Result::Ok(seated)
-                })
-            })
-            .collect();
-        let mut seated = 0;
-        for guest in guests {
-            seated += guest.await??;
-        }
+        let line = open.line();
+        let seated = seat(people, in_line, move |guest| {
+            let line = line.clone();
+            async move { line.book(guest, || ()).await }
+        });
+        let seated = seated.await?;
         let took = start.elapsed();
         open.close(people, seated).await?;
         Ok(people as f64 / took.as_secs_f64())
     })
+}
+
+/// Lets so many people book, with so many of them in line at any time; how many were seated.
+pub async fn seat<B>(
+    people: u64,
+    in_line: u64,
+    book: impl Fn(u64) -> B + Clone + Send + 'static,
+) -> Result<u64>
+where
+    B: Future<Output = Result<bool>> + Send,
+{
+    let guests: Vec<_> = (0..in_line)
+        .map(|first| {
+            let book = book.clone();
+            tokio::spawn(async move {
+                let mut seated = 0_u64;
+                for guest in (first..people).step_by(usize::try_from(in_line).unwrap_or(1)) {
+                    seated += u64::from(book(guest).await?);
+                }
+                Result::Ok(seated)
+            })
+        })
+        .collect();
+    let mut seated = 0;
+    for guest in guests {
+        seated += guest.await??;
+    }
+    Ok(seated)
 }

@@ -8,12 +8,12 @@
 //! ```
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::SystemTime;
 
 use crate::Result;
+use crate::served::Served;
 
 #[cfg(test)]
 mod tests;
@@ -169,41 +169,9 @@ impl Setup {
     }
 }
 
-/// A peer that answers; ended by its id.
-#[derive(Debug)]
-pub struct Spring {
-    process: Child,
-    /// Where it listens.
-    pub address: SocketAddr,
-}
-
-impl Drop for Spring {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Spring {
-    /// Starts one and waits until it is ready. It is cold: see that it is warmed up before it is measured.
-    pub fn start(java: &Java, setup: &Setup) -> Result<Self> {
-        let mut process = java.command("peer.ReservationServer").args(setup.arguments()?).spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        match line.trim().parse() {
-            Ok(address) => Ok(Self { process, address }),
-            Err(_) => {
-                let _ = process.kill();
-                let _ = process.wait();
-                Err("the Spring peer did not start; what it wrote is above".into())
-            }
-        }
-    }
-
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.process.id()
-    }
+/// Starts a peer and waits until it is ready. It is cold: see that it is warmed up before it is measured.
+pub fn start(java: &Java, setup: &Setup) -> Result<Served> {
+    Served::of(java.command("peer.ReservationServer").args(setup.arguments()?))
 }
 
 /// Redisson in a process of its own, which measures what it is told and stays warm in between.

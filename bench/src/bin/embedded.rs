@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bench::contest::{self, Contender};
+use bench::desk::seat;
 use bench::load::{Connection, closed_loop};
 use bench::raw::by_rusqlite;
 use bench::rows::{batches_of, book, scattered, settings};
@@ -106,24 +107,16 @@ async fn through_desk(batch: usize, people: u64, in_line: u64) -> Result<f64> {
     let (desk, runners) =
         Desk::open(store.clone(), venues, Arc::new(Keys::default()), Clock::System, limits, None).await?;
     let start = Instant::now();
-    let guests: Vec<_> = (0..in_line)
-        .map(|guest| {
-            let desk = desk.clone();
-            tokio::spawn(async move {
-                let mut seated = 0_u64;
-                for n in (guest..people).step_by(usize::try_from(in_line).unwrap_or(1)) {
-                    let ticket = desk.enter(wish(slot, n)).await?;
-                    ticket.wait(Duration::from_secs(60)).await;
-                    seated += u64::from(matches!(ticket.answer(), Some(Answer::Decided(_))));
-                }
-                Result::Ok(seated)
-            })
-        })
-        .collect();
-    let mut seated = 0;
-    for guest in guests {
-        seated += guest.await??;
-    }
+    let booking = desk.clone();
+    let seated = seat(people, in_line, move |n| {
+        let desk = booking.clone();
+        async move {
+            let ticket = desk.enter(wish(slot, n)).await?;
+            ticket.wait(Duration::from_secs(60)).await;
+            Ok(matches!(ticket.answer(), Some(Answer::Decided(_))))
+        }
+    });
+    let seated = seated.await?;
     let took = start.elapsed();
     desk.close(Duration::from_secs(5)).await;
     for runner in runners {

@@ -11,7 +11,6 @@ use rehearsal::{Arrivals, Outcome, Plan, Popularity, Report, Slot, Waiting};
 use super::Contender;
 use super::stage::Stage;
 use crate::served::Served;
-use crate::spring::Spring;
 use crate::{Result, machine};
 
 /// Requests that a JVM has answered before it is measured.
@@ -19,27 +18,12 @@ pub const WARM: u32 = 3_000;
 /// The rest has nothing to warm up but connections and pages.
 const TEPID: u32 = 500;
 
-/// A server in a process of its own, which ends when this is dropped.
-pub(super) enum Process {
-    Native(Served),
-    Java(Spring),
-}
-
-impl Process {
-    fn id(&self) -> u32 {
-        match self {
-            Self::Native(served) => served.id(),
-            Self::Java(spring) => spring.id(),
-        }
-    }
-}
-
 /// A contender on the stage.
 pub struct Running<'a> {
     pub(super) stage: &'a Stage,
     /// Who it is.
     pub contender: Contender,
-    pub(super) processes: Vec<Process>,
+    pub(super) processes: Vec<Served>,
     pub(super) days: AtomicU32,
     /// How long it took until it said that it serves, its database included.
     pub started_in: Duration,
@@ -90,11 +74,7 @@ impl Crowd {
 impl Running<'_> {
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let address = |process: &Process| match process {
-            Process::Native(served) => served.address,
-            Process::Java(spring) => spring.address,
-        };
-        self.processes.iter().map(address).collect()
+        self.processes.iter().map(|process| process.address).collect()
     }
 
     /// Where it is.
@@ -214,7 +194,7 @@ impl Running<'_> {
     fn used(&self) -> Result<[Duration; 4]> {
         let world = &self.stage.world;
         let sum = |ids: Vec<u32>| ids.into_iter().map(machine::processor_time).sum::<Result<Duration>>();
-        let servers = sum(self.processes.iter().map(Process::id).collect())?;
+        let servers = sum(self.processes.iter().map(Served::id).collect())?;
         let postgres = machine::with_children(world.postgres.id())?.into_iter();
         // Some of them end meanwhile.
         let postgres = postgres.flat_map(machine::processor_time).sum();

@@ -14,10 +14,10 @@ use rehearsal::Tokens;
 use store::Store;
 
 use super::Contender;
-use super::running::{Process, Running, WARM};
+use super::running::{Running, WARM};
 use crate::rows::{scattered, settings_for};
 use crate::served::Served;
-use crate::spring::{self, Java, Mode, Setup, Spring};
+use crate::spring::{self, Java, Mode, Setup};
 use crate::world::{KEY, World};
 use crate::{Result, row_lock};
 
@@ -98,14 +98,14 @@ impl Stage {
                 let virtual_threads = contender == Contender::FairLock { virtual_threads: true };
                 let setup = Setup::new(mode, &self.world.empty_database()?, &self.world.redis.url());
                 let setup = Setup { virtual_threads, capacity, ..setup };
-                vec![Process::Java(Spring::start(&self.java, &setup)?)]
+                vec![spring::start(&self.java, &setup)?]
             }
             Contender::RowLock(tally) => {
                 let (url, store) = self.world.database(capacity)?;
                 store.close();
                 let (capacity, pool) = (capacity.to_string(), row_lock::CONNECTIONS.to_string());
                 let arguments = ["--serve-row-lock", &url, tally.as_str(), &capacity, &pool];
-                vec![Process::Native(Served::start(&arguments)?)]
+                vec![Served::start(&arguments)?]
             }
             Contender::Embedded => {
                 let folder = tempfile::tempdir()?;
@@ -125,17 +125,17 @@ impl Stage {
                 let program = |_| self.maitred(&["--database", &url, "--redis", &redis]);
                 (0..processes).map(program).collect::<Result<_>>()?
             }
-            Contender::Constant => vec![Process::Native(Served::start(&["--serve-constant"])?)],
+            Contender::Constant => vec![Served::start(&["--serve-constant"])?],
         };
         let days = AtomicU32::new(1);
         Ok(Running { stage: self, contender, processes, days, started_in: began.elapsed(), _data: data })
     }
 
-    fn maitred(&self, arguments: &[&str]) -> Result<Process> {
+    fn maitred(&self, arguments: &[&str]) -> Result<Served> {
         let mut command = Command::new(&self.maitred);
         command.current_dir(std::env::temp_dir()).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
         command.env("MAITRED_TOKEN_SIGNING_KEY", KEY).env("MAITRED_LOG_FILTER", "warn,refinery_core=error");
-        Ok(Process::Native(Served::of(&mut command)?))
+        Served::of(&mut command)
     }
 
     /// Tokens of so many people whom nobody has seen before.

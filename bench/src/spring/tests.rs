@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use testkit::{Postgres, RedisServer};
 
-use super::{Java, Mode, Setup, Spring, build};
+use super::{Java, Mode, Setup, build, start};
 use crate::load::closed_loop;
 
 /// Requests of so many guests for two places each.
@@ -27,7 +27,7 @@ async fn sells_each_place_once(java: &Java, postgres: &Postgres, mode: Mode, vir
     let database = format!("peer_{mode:?}_{virtual_threads}").to_lowercase();
     postgres.execute("postgres", &format!("CREATE DATABASE {database}")).expect("it is new");
     let setup = Setup { virtual_threads, ..Setup::new(mode, &postgres.url(&database), &redis.url()) };
-    let peer = Spring::start(java, &setup).expect("it starts");
+    let peer = start(java, &setup).expect("it starts");
     let rush = closed_loop(&[peer.address], 100, requests(100), 201).await.expect("everybody has an answer");
     assert_eq!((rush.expected, rush.others), (10, 90), "{mode:?}: twenty places, two for each");
     let again = closed_loop(&[peer.address], 10, requests(100), 409).await.expect("everybody has an answer");
